@@ -1,0 +1,65 @@
+"""One error tree.  A message says what is wrong, where, what is allowed and what to do next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+EXIT_USAGE = 2
+EXIT_TIMEOUT = 124
+EXIT_HORA = 125
+EXIT_INTERRUPTED = 130
+
+
+class HoraError(Exception):
+    """Everything that Hora raises on purpose.  `exit_code` is what `hora` ends with."""
+
+    exit_code = EXIT_HORA
+
+
+class UsageError(HoraError):
+    """The command line or a call asks for something that can't be."""
+
+    exit_code = EXIT_USAGE
+
+
+class JobFileError(UsageError):
+    """A job file, or what the command line changed in it, is wrong.  Holds every problem at once."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class PlaceError(HoraError):
+    """The place (this machine, a host, a cluster) refused or can't be reached."""
+
+
+class RunNotFound(UsageError):
+    """No such run."""
+
+
+class LeadGone(PlaceError):
+    """The lead of a run doesn't answer."""
+
+
+class WaitTimeout(HoraError):
+    """A wait reached its limit."""
+
+    exit_code = EXIT_TIMEOUT
+
+
+class JobFailed(HoraError):
+    """A run ended without success.  `status` is its last status, with the first failure's report."""
+
+    def __init__(self, message: str, status: Any = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        code = getattr(self.status, "exit_code", None)
+        return EXIT_HORA if code is None else int(code)
+
+
+class RemoteError(JobFailed):
+    """A function called on the ranks raised; `__cause__` is the remote exception where it could travel."""

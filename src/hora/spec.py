@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 Pairs = tuple[tuple[str, str], ...]
 
+FRAMEWORKS = ("plain", "mpi", "torch", "jax", "tensorflow", "dask")  # others come by entry point
+VOLUME_KINDS = ("pvc", "nfs", "azureFile", "hostPath", "csi", "memory", "scratch", "configMap", "secret")
+SERVICES = ("tensorboard", "jupyter", "dask")
+
 
 class Resources(Record):
     """Per member."""
@@ -41,8 +45,8 @@ class Code(Record):
 
 class Volume(Record):
     mount: str
-    kind: str  # pvc, nfs, azureFile, hostPath, csi, memory, scratch, configMap, secret
-    source: tuple[tuple[str, Any], ...] = ()
+    kind: str  # one of VOLUME_KINDS
+    source: tuple[tuple[str, Any], ...] = ()  # values are text, bytes as int, flags, or pairs of text
     sub_path: str | None = None
     read_only: bool = False
 
@@ -82,12 +86,16 @@ class Timeouts(Record):
 
 
 class Service(Record):
-    name: str  # tensorboard, jupyter, dask
-    options: tuple[tuple[str, Any], ...] = ()
+    name: str  # one of SERVICES
+    options: tuple[tuple[str, Any], ...] = ()  # its own: logdir, folder, workers
+    image: str | None = None
+    port: int | None = None
+    resources: Resources = Resources()
+    env: Pairs = ()
 
 
 class Kubernetes(Record):
-    namespace: str | None = None
+    namespace: str | None = None  # the same for all roles
     labels: Pairs = ()
     annotations: Pairs = ()
     service_account: str | None = None
@@ -96,6 +104,7 @@ class Kubernetes(Record):
     user: int | None = None
     group: int | None = None
     fs_group: int | None = None
+    runtime_class: str | None = None
     pod_patch: str = "{}"  # JSON
 
 

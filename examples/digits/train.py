@@ -1,8 +1,8 @@
 """Trains a digit classifier on several ranks: a small neural network, gradients summed by a ring all-reduce.
 
 Standard library only, so that it runs anywhere.  Every rank draws noisy digits of its own and computes the
-gradient on them; then all ranks add their gradients up over sockets, each talking to its two neighbours alone,
-as NCCL and Gloo do.  `hora run -n 4 python3 train.py` starts four ranks; without Hora it trains as one.
+gradient on them; then all ranks add their gradients up over sockets, each talking to its two neighbours, as
+NCCL and Gloo do.  `hora run -n 4 python3 train.py` starts four ranks; without Hora it trains as one.
 """
 
 import array

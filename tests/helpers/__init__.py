@@ -1,0 +1,1 @@
+"""What the suites share: running the command line, terminals, leftovers, hostile names."""

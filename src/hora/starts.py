@@ -82,9 +82,19 @@ def environment(start: Start, base: Mapping[str, str]) -> Dict[str, str]:
 
 def starts(scene: Scene) -> Dict[Seat, Start]:
     """Every process that an agent starts: one per rank, per host or per launcher, as the roles say."""
-    return {
-        start.seat: start for role, members in _by_role(scene) for start in _spawned(scene, role, members)
-    }
+    by_role = _by_role(scene)
+    world = [numbers for role, members in by_role if role.in_world for _, numbers in members]
+    ready: Dict[Seat, Start] = {}
+    for role, members in by_role:
+        if role.start == MPIRUN:
+            if role.launcher:  # it speaks for the whole world, even when its own role is outside
+                seat = Seat(role.name, 0, LAUNCHER)
+                ready[seat] = _Builder(scene, role, role.launcher).start(seat, world[0])
+            continue
+        builder = _Builder(scene, role, role.command)
+        chosen = _first_per_host(scene, members) if role.start == PER_HOST else members
+        ready.update((seat, builder.start(seat, numbers)) for seat, numbers in chosen)
+    return ready
 
 
 def served(scene: Scene) -> Dict[Seat, Start]:
@@ -101,22 +111,14 @@ def _by_role(scene: Scene) -> List[Tuple[RolePlan, List[Tuple[Seat, Numbers]]]]:
     members: Dict[str, List[Tuple[Seat, Numbers]]] = {role.name: [] for role in scene.plan.roles}
     for seat, numbers in number(scene).items():
         members[seat.role].append((seat, numbers))
-    return [(role, members[role.name]) for role in scene.plan.roles if members[role.name]]
+    return [(role, members[role.name]) for role in scene.plan.roles]
 
 
-def _spawned(scene: Scene, role: RolePlan, members: List[Tuple[Seat, Numbers]]) -> List[Start]:
-    if role.start == MPIRUN:
-        if not role.launcher:
-            return []
-        _, numbers = members[0]
-        return [_Builder(scene, role, role.launcher).start(Seat(role.name, 0, LAUNCHER), numbers)]
-    if role.start == PER_HOST:
-        first: Dict[str, Tuple[Seat, Numbers]] = {}
-        for seat, numbers in members:
-            first.setdefault(scene.spot(seat.role, seat.index).host, (seat, numbers))
-        members = list(first.values())
-    builder = _Builder(scene, role, role.command)
-    return [builder.start(seat, numbers) for seat, numbers in members]
+def _first_per_host(scene: Scene, members: List[Tuple[Seat, Numbers]]) -> List[Tuple[Seat, Numbers]]:
+    first: Dict[str, Tuple[Seat, Numbers]] = {}
+    for seat, numbers in members:
+        first.setdefault(scene.spot(seat.role, seat.index).host, (seat, numbers))
+    return list(first.values())
 
 
 class _Builder:

@@ -1,0 +1,296 @@
+"""Where ranks are: their Python stacks, or what the kernel says, and asking never ends a process.
+
+A real-time signal ends whoever has no handler for it, also a process that had one and is in the act of
+exec: handlers go away in the middle of it, pending signals stay.  So the signal is sent only while the main
+thread is *stopped* (a thread can't be stopped inside execve), after looking at SigCgt, and to that thread
+alone (what is pending for a thread dies with it, when another thread execs).  The stop lasts for as long as
+it takes to look; whoever can't be stopped, because the kernel holds it, could not answer either.
+
+`Collection.step()` never blocks: call it from the event loop, every 20 ms or so, until it says True.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+
+from hora.agent import dumps, proc, pyspy
+from hora.agent.hook import SIGNAL
+from hora.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping
+
+FAULTHANDLER, PYSPY, KERNEL = "faulthandler", "py-spy", "kernel"
+_QUICK = 0.002  # seconds that one step may wait for a process to stop
+_STOP_LIMIT = 0.5  # seconds that a process may stay half stopped
+_MOST = 256 * 1024  # bytes of one dump
+
+
+class Stack(Record):
+    """Where one rank is."""
+
+    label: str
+    pid: int
+    how: str = KERNEL
+    frames: tuple[str, ...] = ()  # of the main thread, innermost first: "file:line function"
+    threads: tuple[tuple[str, tuple[str, ...]], ...] = ()  # the others, by name
+    state: str = ""
+    wchan: str = ""
+    command: str = ""
+    note: str = ""  # why there are no frames
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(self.__dict__, frames=list(self.frames), threads=[[n, list(f)] for n, f in self.threads])
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Stack:
+        threads = tuple((name, tuple(frames)) for name, frames in data.get("threads", ()))
+        known = {name: data[name] for name in cls._fields if name in data}
+        return cls(**dict(known, frames=tuple(data.get("frames", ())), threads=threads))
+
+
+# --- asking one process ------------------------------------------------------------------------------
+
+
+class Asked:
+    """One question on its way: `read` moves it on."""
+
+    def __init__(self, label: str, pid: int) -> None:
+        self.label = label
+        self.pid = pid
+        self.path = ""  # the file of the dump, through the process's own descriptor
+        self.signum = 0
+        self.offset = 0
+        self.size = -1  # of the file at the last look
+        self.phase = "done"  # stopping, dumping, spying, done
+        self.since = 0.0
+        self.note = ""
+        self.spy: pyspy.Spy | None = None
+
+
+def ask(pid: int, folder: str, signum: int = SIGNAL, label: str = "", seconds: float = 10.0) -> Asked:
+    """Begin to find out where a rank is: its own process, or below a shell or mpirun the first Python."""
+    asked = Asked(label, target(pid, folder))
+    asked.path = dump_file(asked.pid, folder)
+    asked.signum = int(signum)
+    asked.note = _refusal(asked)
+    if asked.note:
+        _spy_if_possible(asked, seconds)
+        return asked
+    asked.offset = _size(asked.path)
+    try:
+        os.kill(asked.pid, signal.SIGSTOP)
+    except OSError as error:
+        asked.note = f"can't be signalled: {error.strerror}"
+        return asked
+    asked.phase, asked.since = "stopping", time.monotonic()
+    while not _signal_while_stopped(asked) and time.monotonic() - asked.since < _QUICK:
+        os.sched_yield()
+    return asked
+
+
+def read(asked: Asked) -> Stack | None:
+    """The answer, or None while it is on its way."""
+    if asked.phase == "stopping" and not _signal_while_stopped(asked):
+        if time.monotonic() - asked.since > _STOP_LIMIT:
+            give_up(asked, "the kernel holds it: it takes no signal")
+        else:
+            return None
+    if asked.phase == "dumping":
+        if not _dump_is_complete(asked):
+            return None
+        asked.phase = "done"
+        frames, threads = dumps.parse(_tail(asked))
+        if frames or threads:
+            return _describe(asked, FAULTHANDLER, frames, threads)
+        asked.note = "gave no Python stack"
+    if asked.phase == "spying" and asked.spy is not None:
+        if not asked.spy.ended():
+            return None
+        asked.phase = "done"
+        frames, threads = asked.spy.stacks()
+        if frames:
+            return _describe(asked, PYSPY, frames, threads)
+    return _describe(asked, KERNEL, (), ())
+
+
+def give_up(asked: Asked, note: str) -> None:
+    """Stop waiting; `read` then answers with what the kernel says."""
+    if asked.phase == "stopping":
+        _continue(asked)
+    if asked.spy is not None:
+        asked.spy.end()
+    if asked.phase != "done":
+        asked.phase, asked.note = "done", note
+
+
+def target(pid: int, folder: str) -> int:
+    """Whom to ask: the process itself if it has a stack file or is no starter of others."""
+    if dump_file(pid, folder) or _is_python(pid):
+        return pid
+    below = [one for one in proc.descendants(pid) if proc.alive(one)]
+    for suits in (lambda one: bool(dump_file(one, folder)), _is_python):  # type: Callable[[int], bool]
+        for one in below:
+            if suits(one):
+                return one
+    return proc.main_child(pid) or pid
+
+
+def dump_file(pid: int, folder: str) -> str:
+    """Path through which the stack file of a process can be read, '' if it has none (any more)."""
+    wanted = os.path.realpath(folder) + os.sep
+    try:
+        numbers = sorted(int(name) for name in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return ""
+    for number in numbers:
+        path = f"/proc/{pid}/fd/{number}"
+        try:
+            link = os.readlink(path)
+        except OSError:
+            continue
+        if link.startswith(wanted) and re.match(r"\d+\.txt( \(deleted\))?$", link[len(wanted) :]):
+            return path
+    return ""
+
+
+def _refusal(asked: Asked) -> str:
+    """Why a process must not or can't be asked by signal; '' if it can."""
+    status = proc.status(asked.pid)
+    if not status:
+        return "has ended" if proc.LINUX else "only Linux can tell more"
+    if status.get("State", "?")[0] in "TtZX":
+        return "is {}".format(status["State"])
+    if status.get("TracerPid", "0") != "0":
+        return "is held by a debugger, process {}".format(status["TracerPid"])
+    if not asked.path or not proc.has_signal(status.get("SigCgt"), asked.signum):
+        return "has no handler for stacks"
+    if proc.has_signal(status.get("SigBlk"), asked.signum):
+        return "blocks the signal for stacks"
+    return ""
+
+
+def _signal_while_stopped(asked: Asked) -> bool:
+    """True once the process runs again, whether or not the signal went out."""
+    status = proc.status(asked.pid, asked.pid)
+    if status and status.get("State", "?")[0] not in "TtZX":
+        return False
+    sure = proc.has_signal(status.get("SigCgt"), asked.signum) and not proc.has_signal(
+        status.get("SigBlk"), asked.signum
+    )
+    # Nothing more is sent while an earlier question still waits: the old one will be answered.
+    waiting = proc.has_signal(status.get("SigPnd"), asked.signum)
+    sent = sure and (waiting or _to_main_thread(asked.pid, asked.signum))
+    _continue(asked)
+    asked.phase = "dumping" if sent else "done"
+    asked.note = "" if sent else "has no handler for stacks (any more)"
+    return True
+
+
+def _to_main_thread(pid: int, signum: int) -> bool:
+    libc = proc.load()
+    if hasattr(libc, "tgkill"):  # glibc 2.30, musl
+        return bool(libc.tgkill(pid, pid, signum) == 0)
+    try:
+        os.kill(pid, signum)  # prefers the main thread
+    except OSError:
+        return False
+    return True
+
+
+def _continue(asked: Asked) -> None:
+    try:
+        os.kill(asked.pid, signal.SIGCONT)
+    except OSError:
+        pass  # it has ended
+
+
+def _dump_is_complete(asked: Asked) -> bool:
+    """A dump has no last line.  But while its handler waits or runs, the thread's signal masks say so."""
+    status = proc.status(asked.pid, asked.pid)
+    masks = [status.get(name) for name in ("SigPnd", "ShdPnd", "SigBlk")]
+    if any(proc.has_signal(mask, asked.signum) for mask in masks):
+        return False
+    # A chained handler isn't blocked while it runs, so wait for two equal looks too.
+    before, asked.size = asked.size, _size(asked.path)
+    return not status or asked.size == before
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _tail(asked: Asked) -> str:
+    try:
+        with open(asked.path, "rb") as file:
+            file.seek(asked.offset)
+            return file.read(_MOST).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _describe(asked: Asked, how: str, frames: Any, threads: Any) -> Stack:
+    line = proc.stat(asked.pid)
+    return Stack(
+        label=asked.label,
+        pid=asked.pid,
+        how=how,
+        frames=tuple(frames),
+        threads=tuple(threads),
+        state=line.state if line else "",
+        wchan=proc.wchan(asked.pid) or "",
+        command=" ".join(proc.cmdline(asked.pid) or [line.name if line else ""]),
+        note=asked.note if how == KERNEL else "",
+    )
+
+
+def _is_python(pid: int) -> bool:
+    return proc.program(pid).startswith(("python", "pypy"))
+
+
+def _spy_if_possible(asked: Asked, seconds: float) -> None:
+    if _is_python(asked.pid) and proc.state(asked.pid) not in (None, "T", "t", "Z"):
+        asked.spy = pyspy.start(asked.pid, seconds)
+        asked.phase = "spying" if asked.spy else "done"
+
+
+# --- asking many -------------------------------------------------------------------------------------
+
+
+class Collection:
+    """The stacks of several ranks at once: begins in the constructor, moves on with each step."""
+
+    def __init__(
+        self, pids: Mapping[str, int], folder: str, signum: int = SIGNAL, seconds: float = 10.0
+    ) -> None:
+        self._until = time.monotonic() + seconds
+        self._open = [ask(pid, folder, signum, label, seconds) for label, pid in pids.items()]
+        self._order = list(pids)
+        self._found: dict[str, Stack] = {}
+
+    def step(self) -> bool:
+        """True when every answer is there."""
+        late = time.monotonic() > self._until
+        waiting = []
+        for asked in self._open:
+            if late:
+                give_up(asked, "gave no answer in time")
+            stack = read(asked)
+            if stack is None:
+                waiting.append(asked)
+            else:
+                self._found[asked.label] = stack
+        self._open = waiting
+        return not waiting
+
+    @property
+    def stacks(self) -> list[Stack]:
+        """What is there so far, in the order of the question."""
+        return [self._found[label] for label in self._order if label in self._found]

@@ -11,7 +11,10 @@ JOB_MAX = 40
 RUN_LENGTH = 5
 ROLE_MAX = 11
 INDEX_MAX = 9999
-LABEL_MAX = 63  # of a DNS label, so of a host name, a Service, a label value and of a Job whose pods have host names
+LABEL_MAX = (
+    63  # of a DNS label, so of a host name, a Service, a label value and of a Job whose pods have host names
+)
+SUBDOMAIN_MAX = 253
 VARIABLE_MAX = 256
 
 RESERVED_ROLES = ("lead",)  # its objects stand beside those of the roles
@@ -20,6 +23,7 @@ RESERVED_ROLES = ("lead",)  # its objects stand beside those of the roles
 _LETTERS = "bcdfghjkmnpqrstvwxz"
 _RUN_ALPHABET = _LETTERS + "2456789"
 _LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?\Z")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -68,6 +72,22 @@ def check_role_name(text: str) -> str:
     if text in RESERVED_ROLES:
         raise ValueError(f"{text} is the name of Hora's own part of a run: give the role another one")
     return check_dns_label(text, ROLE_MAX)
+
+
+def check_object(text: str) -> str:
+    """The text itself, if a Secret, ConfigMap or claim that exists already may be called so."""
+    if not _SUBDOMAIN.match(text) or len(text) > SUBDOMAIN_MAX:
+        raise ValueError(
+            f"must be a Kubernetes name (lower-case letters, digits, '-' and '.', at most {SUBDOMAIN_MAX}), "
+            f"got {_shown(text)}"
+        )
+    return text
+
+
+def check_namespace(text: str) -> str:
+    if "." in text or len(text) > LABEL_MAX:
+        raise ValueError(f"must be a namespace (at most {LABEL_MAX} characters, no '.'), got {_shown(text)}")
+    return check_object(text)
 
 
 def check_variable(text: str) -> str:

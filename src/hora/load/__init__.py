@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["Loaded", "Overrides", "from_python", "job_file", "json_schema", "load_job", "start_file"]
 
 
-def load_job(path: str | os.PathLike[str] | None, overrides: Overrides = Overrides()) -> Loaded:
+def load_job(path: str | os.PathLike[str] | None, overrides: Overrides | None = None) -> Loaded:
     """The job in a file, or in the overrides alone where `path` is None.
 
     Raises JobFileError with every problem at once.
     """
+    overrides = overrides or Overrides()
     if path is None:
         from hora.load.fast import load_fast
 

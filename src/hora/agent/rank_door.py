@@ -21,7 +21,7 @@ from hora.agent.rank_shim import HEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Mapping, Optional, Tuple
+    from typing import Any, Mapping
 
 LONGEST_HELLO = 4096
 _UCRED = struct.Struct("3i")  # pid, uid, gid
@@ -80,7 +80,7 @@ class RankDoor:
         except FileNotFoundError:
             pass  # its folder was removed first
 
-    def accept(self) -> Optional[Caller]:
+    def accept(self) -> Caller | None:
         """The next caller; None when there is none (any more), or when it is another user's."""
         try:
             link, _ = self._link.accept()
@@ -93,7 +93,7 @@ class RankDoor:
             return None
         return Caller(link, pid)
 
-    def read(self, caller: Caller) -> Optional[Dict[str, Any]]:
+    def read(self, caller: Caller) -> dict[str, Any] | None:
         """The hello, once it is all there; `pid` in it is true."""
         try:
             data = caller.link.recv(LONGEST_HELLO)
@@ -111,7 +111,7 @@ class RankDoor:
             return None
         return self._understood(caller, line)
 
-    def _understood(self, caller: Caller, line: bytes) -> Dict[str, Any]:
+    def _understood(self, caller: Caller, line: bytes) -> dict[str, Any]:
         try:
             hello = json.loads(line)
         except ValueError:
@@ -158,7 +158,7 @@ def _closed(caller: Caller, why: str) -> DoorError:
     return DoorError(f"process {caller.pid} {why}")
 
 
-def _peer(link: socket.socket) -> Tuple[int, int]:
+def _peer(link: socket.socket) -> tuple[int, int]:
     """Process and user at the other end, as the kernel knows them."""
     if hasattr(socket, "SO_PEERCRED"):
         pid, uid, _ = _UCRED.unpack(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
@@ -172,7 +172,7 @@ def _peer(link: socket.socket) -> Tuple[int, int]:
 # --- a rank's end, though it is mpirun's child -------------------------------------------------------
 
 
-def watch(caller: Caller) -> Optional[int]:
+def watch(caller: Caller) -> int | None:
     """A descriptor that becomes readable when the rank has ended; None where the kernel has none."""
     try:
         raw = caller.link.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD, struct.calcsize("i"))
@@ -185,7 +185,7 @@ def watch(caller: Caller) -> Optional[int]:
         return None
 
 
-def ended(pidfd: int) -> Optional[int]:
+def ended(pidfd: int) -> int | None:
     """The wait status of an ended rank, from Linux 6.15 on.
 
     None: not reaped by mpirun yet (the descriptor hangs up when it is), or the kernel doesn't say; then

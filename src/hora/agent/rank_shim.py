@@ -16,7 +16,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Mapping, Sequence
 
 SOCKET = "HORA_AGENT_SOCKET"
 HEAD = struct.Struct(">I")  # length of the answer's JSON
@@ -35,7 +35,7 @@ class RankError(Exception):
     """Why this rank can't begin.  One sentence."""
 
 
-def numbers(environ: Mapping[str, str]) -> Tuple[int, Optional[int]]:
+def numbers(environ: Mapping[str, str]) -> tuple[int, int | None]:
     """This rank's number in the world and, where MPI says so, on its host."""
     ranks = [environ[name] for name in _RANKS if environ.get(name, "").isdigit()]
     if not ranks:
@@ -44,7 +44,7 @@ def numbers(environ: Mapping[str, str]) -> Tuple[int, Optional[int]]:
     return int(ranks[0]), int(local[0]) if local else None
 
 
-def merged(environ: Mapping[str, str], given: Mapping[str, str]) -> Dict[str, str]:
+def merged(environ: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
     """The rank's variables: the agent's, but what mpirun says of this rank itself stays."""
     env = dict(environ)
     for name, text in given.items():
@@ -53,7 +53,7 @@ def merged(environ: Mapping[str, str], given: Mapping[str, str]) -> Dict[str, st
     return env
 
 
-def ask(path: str, hello: Mapping[str, Any]) -> Tuple[Dict[str, Any], int]:
+def ask(path: str, hello: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     """The agent's answer and the output pipe that came with it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.connect(path)
@@ -67,7 +67,7 @@ def ask(path: str, hello: Mapping[str, Any]) -> Tuple[Dict[str, Any], int]:
         body = bytearray(data[HEAD.size :])
         while len(body) < length:
             body += _more(link)
-    answer: Dict[str, Any] = json.loads(bytes(body))
+    answer: dict[str, Any] = json.loads(bytes(body))
     if "error" in answer:
         raise RankError(str(answer["error"]))
     if pipe < 0:
@@ -75,7 +75,7 @@ def ask(path: str, hello: Mapping[str, Any]) -> Tuple[Dict[str, Any], int]:
     return answer, pipe
 
 
-def _receive(link: socket.socket) -> Tuple[bytes, int]:
+def _receive(link: socket.socket) -> tuple[bytes, int]:
     """The first bytes of the answer, with the descriptor that travels beside them (-1: none)."""
     room = socket.CMSG_SPACE(struct.calcsize("i"))
     data, beside, _, _ = link.recvmsg(65536, room)

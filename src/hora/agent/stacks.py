@@ -63,6 +63,7 @@ class Asked:
         self.label = label
         self.pid = pid
         self.path = ""  # the file of the dump, through the process's own descriptor
+        self.file = -1  # the same, open: it stays readable when the process ends or execs
         self.signum = 0
         self.offset = 0
         self.size = -1  # of the file at the last look
@@ -73,7 +74,10 @@ class Asked:
 
 
 def ask(pid: int, folder: str, signum: int = SIGNAL, label: str = "", seconds: float = 10.0) -> Asked:
-    """Begin to find out where a rank is: its own process, or below a shell or mpirun the first Python."""
+    """Begin to find out where a rank is: its own process, or below a shell or mpirun the first Python.
+
+    A forked process and its parent share their file: don't ask both at once (`Collection` doesn't).
+    """
     asked = Asked(label, target(pid, folder))
     asked.path = dump_file(asked.pid, folder)
     asked.signum = int(signum)
@@ -81,11 +85,13 @@ def ask(pid: int, folder: str, signum: int = SIGNAL, label: str = "", seconds: f
     if asked.note:
         _spy_if_possible(asked, seconds)
         return asked
-    asked.offset = _size(asked.path)
     try:
+        asked.file = os.open(asked.path, os.O_RDONLY | os.O_CLOEXEC)
+        asked.offset = _size(asked)
         os.kill(asked.pid, signal.SIGSTOP)
     except OSError as error:
-        asked.note = f"can't be signalled: {error.strerror}"
+        asked.note = f"can't be asked: {error.strerror}"
+        _close(asked)
         return asked
     asked.phase, asked.since = "stopping", time.monotonic()
     while not _signal_while_stopped(asked) and time.monotonic() - asked.since < _QUICK:
@@ -105,6 +111,7 @@ def read(asked: Asked) -> Stack | None:
             return None
         asked.phase = "done"
         frames, threads = dumps.parse(_tail(asked))
+        _close(asked)
         if frames or threads:
             return _describe(asked, FAULTHANDLER, frames, threads)
         asked.note = "gave no Python stack"
@@ -126,6 +133,7 @@ def give_up(asked: Asked, note: str) -> None:
         asked.spy.end()
     if asked.phase != "done":
         asked.phase, asked.note = "done", note
+    _close(asked)
 
 
 def target(pid: int, folder: str) -> int:
@@ -187,7 +195,9 @@ def _signal_while_stopped(asked: Asked) -> bool:
     sent = sure and (waiting or _to_main_thread(asked.pid, asked.signum))
     _continue(asked)
     asked.phase = "dumping" if sent else "done"
-    asked.note = "" if sent else "has no handler for stacks (any more)"
+    if not sent:
+        asked.note = "has no handler for stacks (any more)"
+        _close(asked)
     return True
 
 
@@ -216,24 +226,22 @@ def _dump_is_complete(asked: Asked) -> bool:
     if any(proc.has_signal(mask, asked.signum) for mask in masks):
         return False
     # A chained handler isn't blocked while it runs, so wait for two equal looks too.
-    before, asked.size = asked.size, _size(asked.path)
+    before, asked.size = asked.size, _size(asked)
     return not status or asked.size == before
 
 
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
+def _size(asked: Asked) -> int:
+    return os.fstat(asked.file).st_size
 
 
 def _tail(asked: Asked) -> str:
-    try:
-        with open(asked.path, "rb") as file:
-            file.seek(asked.offset)
-            return file.read(_MOST).decode("utf-8", "replace")
-    except OSError:
-        return ""
+    return os.pread(asked.file, _MOST, asked.offset).decode("utf-8", "replace")
+
+
+def _close(asked: Asked) -> None:
+    if asked.file >= 0:
+        os.close(asked.file)
+        asked.file = -1
 
 
 def _describe(asked: Asked, how: str, frames: Any, threads: Any) -> Stack:
@@ -265,32 +273,52 @@ def _spy_if_possible(asked: Asked, seconds: float) -> None:
 
 
 class Collection:
-    """The stacks of several ranks at once: begins in the constructor, moves on with each step."""
+    """The stacks of several ranks at once: nothing happens before the first `step`."""
 
     def __init__(
         self, pids: Mapping[str, int], folder: str, signum: int = SIGNAL, seconds: float = 10.0
     ) -> None:
         self._until = time.monotonic() + seconds
-        self._open = [ask(pid, folder, signum, label, seconds) for label, pid in pids.items()]
-        self._order = list(pids)
+        self._folder = folder
+        self._signum = signum
+        self._pids = dict(pids)
+        self._later = dict(pids)
+        self._open: list[Asked] = []
         self._found: dict[str, Stack] = {}
 
     def step(self) -> bool:
         """True when every answer is there."""
-        late = time.monotonic() > self._until
-        waiting = []
-        for asked in self._open:
-            if late:
+        left = self._until - time.monotonic()
+        self._begin(left)
+        for asked in list(self._open):
+            if left < 0:
                 give_up(asked, "gave no answer in time")
             stack = read(asked)
-            if stack is None:
-                waiting.append(asked)
-            else:
+            if stack is not None:
+                self._open.remove(asked)
                 self._found[asked.label] = stack
-        self._open = waiting
-        return not waiting
+        return len(self._found) == len(self._pids)
+
+    def _begin(self, left: float) -> None:
+        """Ask whoever doesn't share a file with somebody who is being asked."""
+        busy = {_identity(asked.file) for asked in self._open if asked.file >= 0}
+        for label, pid in list(self._later.items()):
+            shared = _identity(dump_file(target(pid, self._folder), self._folder))
+            if shared is not None and shared in busy and left > 0:
+                continue
+            del self._later[label]
+            self._open.append(ask(pid, self._folder, self._signum, label, max(left, 0.0)))
+            busy.add(shared)
 
     @property
     def stacks(self) -> list[Stack]:
         """What is there so far, in the order of the question."""
-        return [self._found[label] for label in self._order if label in self._found]
+        return [self._found[label] for label in self._pids if label in self._found]
+
+
+def _identity(file: int | str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(file) if file != "" else None
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if found else None

@@ -1,0 +1,325 @@
+"""The agent of one host: does what the lead orders and tells the lead what happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+from hora.agent import facts, frames, guard, hook, proc
+from hora.agent.checks import Checks
+from hora.agent.inside import Inside
+from hora.agent.journal import Journal
+from hora.agent.loop import READ, Loop
+from hora.agent.mpi_door import MpiDoor
+from hora.agent.ports import NoPort, Ports
+from hora.agent.ranks import Ranks
+from hora.agent.uplink import Uplink
+from hora.scene import Seat
+from hora.starts import Start, environment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Optional
+
+    from hora.agent.frames import Header
+
+BEAT = 2.0
+ORPHAN_GRACE = 3.0  # for ranks whose lead or keeper is gone: they must be away within 10 s
+FULL_DISK = "the disk that holds {folder} is full: free some space, or lower `output` in the job file"
+
+
+class Agent:
+    """`config`: run, host, members, folder, lead (addresses), incarnation, patience, tls (optional)."""
+
+    def __init__(self, config: Dict[str, Any], ward: Optional[guard.Ward], loop: Optional[Loop] = None) -> None:
+        self.config = config
+        self.loop = loop or Loop()
+        self.folder = config["folder"]
+        self.journal = Journal(os.path.join(self.folder, "journal"), limit=config.get("output"))
+        self.code = 0
+        self._ward = ward
+        self._got = 0  # number of the last order done
+        self._attempt = 0
+        self._leaving = False
+        self._orphaned = ""
+        self._disk_full = False
+        self._cwd = config.get("cwd") or os.getcwd()
+        self._ports = Ports(tuple(config.get("ports", (0, 0))))
+        self.ranks = Ranks(self.loop, self.journal, ward, self.tell, self._kick)
+        self.ranks.on_over = self._attempt_over
+        self.inside = Inside(self.loop, self._reply, self.ranks, self._cwd)
+        self.ranks.spared = self.inside.pids
+        self.checks = Checks(self.loop, self._reply, self.ranks, self.folder)
+        self.door = MpiDoor(self.loop, self.ranks, self.folder, self._environment, self._cwd)
+        self.uplink = Uplink(
+            self.loop, self.journal, config["lead"], self._hello, self._frame, tls=_tls_factory(config)
+        )
+        self.uplink.on_up = self._up
+        self.uplink.on_down = self._down
+        self.uplink.on_acked = self._acked
+        self.journal.on_drop = lambda length: self.tell("dropped", bytes=length)
+
+    # --- life ---
+
+    def run(self) -> int:
+        proc.become_subreaper()
+        hook.install(self.folder)
+        self.loop.on_signal(signal.SIGCHLD, self._reap)
+        self.loop.on_signal(signal.SIGTERM, lambda: self._abandon("the agent was asked to end (SIGTERM)"))
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        if self._ward is not None:
+            self.loop.watch(self._ward.sock, READ, lambda _events: self._keeper_gone())
+        self._patience()
+        self.loop.after(BEAT, self._beat)
+        self.uplink.dial()
+        self.loop.run()
+        self.uplink.close()
+        self.door.close()
+        self._ports.release()
+        self.journal.close()
+        return self.code
+
+    def _hello(self) -> Header:
+        return {
+            "t": "hello",
+            "v": 1,
+            "run": self.config["run"],
+            "host": self.config["host"],
+            "incarnation": self.config.get("incarnation", 1),
+            "members": self.config["members"],
+            "attempt": self._attempt,
+            "got": self._got,
+            "journal": [self.journal.start, self.journal.end],
+            "pid": os.getpid(),
+            "keeper": os.getppid(),
+            "time": time.time(),
+            "facts": facts.quick(),
+        }
+
+    def _patience(self) -> None:
+        """Without a lead for too long: end the ranks, since nobody watches them."""
+        limit = self.config.get("patience", 600.0)
+        if not self.uplink.up and self.loop.now() - self.uplink.down_since > limit:
+            self._abandon(f"no lead answered for {limit:.0f} s ({self.uplink.why})")
+            return
+        self.loop.after(min(limit, 5.0), self._patience)
+
+    def _keeper_gone(self) -> None:
+        if self._ward is None:
+            return
+        self.loop.unwatch(self._ward.sock)
+        self._ward = None
+        self.tell("alone", why="the keeper was killed")
+        self._end_ranks(ORPHAN_GRACE)
+
+    def _abandon(self, why: str) -> None:
+        """End the ranks and leave, whatever the lead thinks."""
+        if self._orphaned:
+            self.ranks.kill()
+            return
+        self._orphaned = why
+        print(f"agent: {why}", file=sys.stderr, flush=True)
+        self.code = 1
+        self._leaving = True
+        self._end_ranks(min(self.config.get("grace", 30.0), ORPHAN_GRACE))
+        if not self.ranks.by_label:
+            self.loop.stop()
+
+    def _end_ranks(self, grace: float) -> None:
+        self.inside.close_all()
+        self.ranks.stop(grace)
+
+    # --- the journal ---
+
+    def tell(self, kind: str, **values: Any) -> None:
+        """An event that the lead must hear, in order."""
+        self._append(frames.encode({"t": kind, **values}))
+
+    def _append(self, data: bytes) -> None:
+        try:
+            self.journal.append(data)
+        except OSError as problem:
+            self._no_space(problem)
+            return
+        self._kick()
+
+    def _no_space(self, problem: OSError) -> None:
+        """Without a journal nothing can be told in order: say it aside and end."""
+        if self._disk_full:
+            return
+        self._disk_full = True
+        why = FULL_DISK.format(folder=self.folder) if problem.errno == 28 else f"{self.folder}: {problem.strerror}"
+        self.uplink.send({"t": "broken", "why": why})
+        self._abandon(why)
+
+    def _kick(self) -> None:
+        self.uplink.kick()
+
+    def _acked(self) -> None:
+        if not self.config.get("keep_journal"):
+            self.journal.forget(self.uplink.acked)
+        if self._leaving and self.uplink.all_acked:
+            self.loop.stop()
+
+    # --- the lead's orders ---
+
+    def _up(self) -> None:
+        pass
+
+    def _down(self, why: str) -> None:
+        self.inside.close_all()
+        if self._leaving:
+            self.loop.stop()
+
+    def _frame(self, header: Header, body: bytes) -> None:
+        number = header.get("order")
+        if number is not None:
+            if number <= self._got:
+                return  # came again after a break
+            self._got = number
+            self.uplink.send({"t": "got", "order": number})
+        handler = getattr(self, f"_on_{header['t']}", None)
+        if handler is None:
+            self.inside.frame(header, body)
+            return
+        try:
+            handler(header)
+        except OSError as problem:
+            self.tell("trouble", why=f"{header['t']}: {problem}")
+
+    def _on_ping(self, header: Header) -> None:
+        self._reply({"t": "pong", "n": header["n"], "time": time.time()})
+
+    def _on_prepare(self, header: Header) -> None:
+        """A new attempt: ports, chosen here and kept bound until the ranks start."""
+        self._attempt = header["attempt"]
+        self.ranks.clear()
+        self._ports.release()
+        told: Dict[str, Any] = {"attempt": self._attempt, "ports": {}, "threads": facts.quick()["cpus"]}
+        try:
+            for member, names in header["ports"].items():
+                told["ports"][member] = {name: self._ports.take() for name in names}
+            told["address"] = self._address(header)
+            told["folder"] = os.path.join(self.folder, "files")
+            told["interface"] = facts.interface_of(told["address"])
+        except (OSError, NoPort) as problem:
+            told["problem"] = str(problem)
+        if header["checks"] and not header["alone"]:
+            self.checks.facts(header["checks"], lambda found: self.tell("prepared", facts=found, **told))
+        else:
+            self.tell("prepared", **told)
+
+    def _address(self, header: Header) -> str:
+        """Where peers reach this host: as the place says, else as this host reaches the lead."""
+        if header.get("alone"):
+            return "127.0.0.1"
+        return self.config.get("address") or facts.address_towards(self.config["lead"][0][0]) or "127.0.0.1"
+
+    def _on_setup(self, header: Header) -> None:
+        self._attempt = header["attempt"]
+        order = {
+            "label": f"setup@{self.config['host']}",
+            "member": "setup",
+            "number": 0,
+            "attempt": self._attempt,
+            "argv": header["argv"],
+        }
+        self.ranks.start(order, self._environment(order), self._cwd)
+
+    def _on_start(self, header: Header) -> None:
+        self._attempt = header["attempt"]
+        self.ranks.clear()
+        self._ports.release()
+        self.door.expect(header)
+        for order in header["ranks"]:
+            for name, content, executable in order.get("files", ()):
+                self._write_file(name, content, executable)
+            self.ranks.start(order, self._environment(order), self._cwd)
+
+    def _environment(self, order: Dict[str, Any]) -> Dict[str, str]:
+        """The caller's environment, under what the plan demands; `defaults` only fill gaps."""
+        start = Start(
+            Seat("", 0), (), tuple(order.get("env", {}).items()), (), tuple(order.get("defaults", {}).items())
+        )
+        full = environment(start, {**os.environ, **self.config.get("env", {})})
+        full.update(hook.environment(self.folder, full))
+        full.update(self.door.environment(full))
+        return full
+
+    def _write_file(self, name: str, content: str, executable: bool) -> None:
+        path = os.path.join(self.folder, "files", name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            file.write(content)
+        os.chmod(path + ".new", 0o700 if executable else 0o600)
+        os.replace(path + ".new", path)
+
+    def _on_stop(self, header: Header) -> None:
+        if header.get("kill"):
+            self.ranks.kill()
+        elif header.get("leftovers"):
+            self.ranks.finish(header["grace"])
+        else:
+            self.ranks.stop(header["grace"])
+        if not self.ranks.by_label:
+            self._attempt_over()
+
+    def _attempt_over(self) -> None:
+        self.tell("gone", attempt=self._attempt)
+        if self._orphaned:
+            self.loop.after(1.0, self.loop.stop)  # time to hand over the rest, if anybody listens
+
+    def _on_over(self, header: Header) -> None:
+        self._leaving = True
+        self.inside.close_all()
+        if self.uplink.all_acked:
+            self.loop.stop()
+
+    def _on_stacks(self, header: Header) -> None:
+        self.checks.stacks(header)
+
+    def _on_ring(self, header: Header) -> None:
+        self.checks.ring(header)
+
+    # --- the rest ---
+
+    def _reply(self, header: Header, body: bytes = b"") -> bool:
+        return self.uplink.send(header, body)
+
+    def _beat(self) -> None:
+        self._reply({"t": "beat", "time": time.time(), "ranks": self.ranks.samples()})
+        self.loop.after(BEAT, self._beat)
+
+    def _reap(self) -> None:
+        """The one place that waits for children."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            if self.inside.reaped(pid, status) or self.checks.reaped(pid, status):
+                continue
+            try:
+                self.ranks.reaped(pid, status)
+            except OSError as problem:
+                self._no_space(problem)
+
+
+def _tls_factory(config: Dict[str, Any]) -> Optional[Callable[[], Any]]:
+    identity = config.get("identity")
+    if not identity:
+        return None
+
+    def make() -> Any:
+        from hora.agent import tls
+
+        return tls.agent_context(identity)
+
+    return make
+
+

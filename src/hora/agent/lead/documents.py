@@ -1,0 +1,84 @@
+"""The files that the lead writes for whoever comes later: status, report, results.  Always whole, never half."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Optional
+
+    from hora.state import RunStatus
+
+STATUS = "status.json"
+RESULTS = "results"
+
+
+class Documents:
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        os.makedirs(folder, exist_ok=True)
+
+    def status(self, status: RunStatus) -> None:
+        text = json.dumps(status.to_json(), indent=1).encode("utf-8")
+        write_atomically(os.path.join(self.folder, STATUS), text)
+
+    def final(self, status: RunStatus) -> None:
+        """The last word.  Where the disk is full, clients still hear it; the file then tells what it can."""
+        try:
+            self.status(status)
+        except OSError as problem:
+            print(f"lead: the last status can't be kept: {problem}", file=sys.stderr, flush=True)
+            self._overwrite(status)
+
+    def _overwrite(self, status: RunStatus) -> None:
+        """Without room for a second file, the first one's own room has to do."""
+        small = {**status.to_json(), "members": [], "firstFailure": None}
+        try:
+            with open(os.path.join(self.folder, STATUS), "r+b") as file:
+                file.write(json.dumps(small).encode("utf-8"))
+                file.truncate()
+        except OSError as problem:
+            print(f"lead: nor overwritten: {problem}", file=sys.stderr, flush=True)
+
+    def result(self, label: str, data: bytes) -> None:
+        place = os.path.join(self.folder, RESULTS)
+        os.makedirs(place, exist_ok=True)
+        write_atomically(os.path.join(place, label.replace("/", "_")), data)
+
+
+def read_results(folder: str) -> Dict[str, bytes]:
+    """What the ranks left as results, by label."""
+    found: Dict[str, bytes] = {}
+    place = os.path.join(folder, RESULTS)
+    if os.path.isdir(place):
+        for name in sorted(os.listdir(place)):
+            if not name.endswith(".new"):
+                with open(os.path.join(place, name), "rb") as file:
+                    found[name.replace("_", "/")] = file.read()
+    return found
+
+
+def read_json(path: str) -> Optional[Dict[str, object]]:
+    try:
+        with open(path, "rb") as file:
+            data = json.load(file)
+    except FileNotFoundError:
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def write_atomically(path: str, data: bytes) -> None:
+    temporary = f"{path}.{os.getpid()}.new"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
+        raise

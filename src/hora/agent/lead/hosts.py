@@ -1,0 +1,106 @@
+"""The lead's side of the link: one host, what was ordered of it, and how its clock differs from ours."""
+
+from __future__ import annotations
+
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional
+
+    from hora.agent.channel import Channel
+    from hora.agent.frames import Header
+    from hora.agent.lead.store import Store
+
+
+class Clock:
+    """How far a host's clock is ahead of the lead's: the reply with the shortest way tells best."""
+
+    def __init__(self) -> None:
+        self.offset = 0.0
+        self.error = float("inf")
+        self._asked: Dict[int, float] = {}
+        self._number = 0
+
+    def ask(self) -> Header:
+        self._number += 1
+        self._asked[self._number] = time.time()
+        if len(self._asked) > 16:
+            self._asked.pop(min(self._asked))
+        return {"t": "ping", "n": self._number}
+
+    def answered(self, number: int, theirs: float) -> None:
+        asked = self._asked.pop(number, None)
+        if asked is None:
+            return
+        now = time.time()
+        error = max((now - asked) / 2, 0.0)
+        if error < self.error:
+            self.error = error
+            self.offset = theirs - (asked + now) / 2
+
+    def ours(self, theirs: float) -> float:
+        return theirs - self.offset
+
+
+class HostLink:
+    """A host stays the same host through breaks of the link and new incarnations of its agent."""
+
+    def __init__(self, name: str, store: Store, same_clock: bool = False) -> None:
+        self.name = name
+        self.store = store
+        self.members: List[str] = []
+        self.channel: Optional[Channel] = None
+        self.clock = Clock()
+        if same_clock:
+            self.clock.error = 0.0
+        self.incarnation = 0
+        self.agent_pid = 0
+        self.keeper_pid = 0
+        self.facts: Dict[str, Any] = {}
+        self.prepared: Dict[str, Any] = {}
+        self.gone = True  # nothing of the current attempt is left there
+        self.lost = False
+        self.silent_since: Optional[float] = None
+        self._orders: List[Header] = []
+        self._number = 0
+
+    def greet(self, channel: Channel, hello: Header) -> None:
+        """A new connection of this host's agent: go on where the last one broke."""
+        if self.channel is not None and not self.channel.closed:
+            self.channel.close("the agent dialled again")
+        self.channel = channel
+        self.silent_since = None
+        self.members = list(hello["members"])
+        self.agent_pid = hello["pid"]
+        self.keeper_pid = hello["keeper"]
+        self.facts = hello["facts"]
+        if hello["incarnation"] != self.incarnation:
+            self.incarnation = hello["incarnation"]
+            self._orders.clear()  # they were for processes that are no more
+        channel.send({"t": "welcome", "from": self.store.end(self.name)})
+        for order in self._orders:
+            if order["order"] > hello["got"]:
+                channel.send(order)
+
+    @property
+    def up(self) -> bool:
+        return self.channel is not None and not self.channel.closed
+
+    def order(self, header: Header) -> None:
+        """Something that must be done once, whatever happens to the link."""
+        self._number += 1
+        header = {**header, "order": self._number}
+        self._orders.append(header)
+        if self.channel is not None and self.up:
+            self.channel.send(header)
+
+    def got(self, number: int) -> None:
+        self._orders = [order for order in self._orders if order["order"] > number]
+
+    def ask(self, header: Header, body: bytes = b"") -> bool:
+        """Something for now only; False when the link is down."""
+        if self.channel is None or not self.up:
+            return False
+        self.channel.send(header, body)
+        return True

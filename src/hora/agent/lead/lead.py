@@ -1,0 +1,574 @@
+"""The lead: brings the agents together, starts the attempt, watches it, ends it, gives the verdict."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+from hora import plan as plans
+from hora import state
+from hora.agent.channel import Channel
+from hora.agent.lead import judging, sentences, verdict
+from hora.agent.lead.attempt import Attempt
+from hora.agent.lead.board import Board
+from hora.agent.lead.control import Control
+from hora.agent.lead.documents import Documents
+from hora.agent.lead.gathering import differences, ring
+from hora.agent.lead.hosts import HostLink
+from hora.agent.lead.requests import Requests
+from hora.agent.lead.store import Store
+from hora.agent.lead.watching import Watching
+from hora.agent.loop import READ, Loop
+from hora.record import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from typing import Any, Dict, List, Optional
+
+    from hora.agent.frames import Header
+    from hora.agent.loop import Timer
+
+STATUS_PAUSE = 0.05  # between two status documents for watchers
+LINGER = 60.0  # for clients that don't have everything yet
+LEFTOVER_GRACE = 2.0  # for what ranks leave behind after they ended
+PING = 5.0
+
+
+class Lead:
+    """`config`: run {id, name, place, createdAt, command}, plan, folder, same_clock."""
+
+    def __init__(self, config: Dict[str, Any], loop: Optional[Loop] = None) -> None:
+        self.config = config
+        self.run_info = config["run"]
+        self.plan = plans.from_data(config["plan"])
+        self.loop = loop or Loop()
+        self.folder = config["folder"]
+        self.board = Board(self.plan)
+        self.store = Store(os.path.join(self.folder, "output"), self.board.members, self._kept())
+        self.store.on_gap = lambda host, length: self.say(sentences.dropped(host, length))
+        self.control = Control(self.store, lambda: self.document().to_json())
+        self.control.on_owner_left = self._owner_left
+        self.documents = Documents(self.folder)
+        self.hosts: Dict[str, HostLink] = {}
+        self.attempt = Attempt(0, self.plan, self.run_info["id"], self.board)
+        self.phase = state.GATHERING
+        self.reason = ""
+        self.exit_code: Optional[int] = None
+        self.origin: Optional[str] = None
+        self.failure: Optional[state.Failure] = None
+        self.notes: List[str] = list(config.get("notes", ()))
+        self.started_at: Optional[float] = None
+        self.ended_at: Optional[float] = None
+        self.restarts_left = self.plan.restarts
+        self.address_retry = 1  # one restart for a port that somebody took in between
+        self.asked_to_stop: Optional[sentences.Stop] = None
+        self.lost_because: Dict[str, str] = {}  # by host
+        self.watching = Watching(self)
+        self.requests = Requests(self)
+        self._set_up: Dict[str, Optional[int]] = {}
+        self._setup_done = not self.plan.setup
+        self._limit: Optional[Timer] = None
+        self._total: Optional[Timer] = None
+        self._status_due: Optional[Timer] = None
+        self._pids: Dict[str, int] = {"lead": os.getpid()}
+
+    def _kept(self) -> int:
+        return self.plan.output * max(1, len(self.board.members))
+
+    # --- life ---
+
+    def run(self) -> int:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self.loop.on_signal(number, lambda: self.stop(sentences.TERMINATED))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self._raise_limits()
+        if self.plan.limits.total is not None:
+            self._total = self.loop.after(self.plan.limits.total, self._out_of_time)
+        self._set_phase(state.GATHERING, sentences.gathering(len(self.board.members), []))
+        self._limit_phase(self.plan.limits.schedule, "schedule")
+        self._publish()
+        self.loop.after(PING, self._ping)
+        if self.config.get("keeper"):
+            self.loop.after(PING, self._look_for_keeper)
+        self.loop.run()
+        return 0
+
+    def _look_for_keeper(self) -> None:
+        """Its death is told by the agent; should both be gone at once, only the parent's number tells."""
+        if os.getppid() != self.config["keeper"]:
+            for link in self.hosts.values():
+                if not link.up and not link.lost:
+                    self.host_lost(link, "its agent and its keeper are gone")
+        self.loop.after(PING, self._look_for_keeper)
+
+    @staticmethod
+    def _raise_limits() -> None:
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
+        if soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+    def listen(self, server: socket.socket, tls: Optional[ssl.SSLContext] = None) -> None:
+        server.setblocking(False)
+        self.loop.watch(server, READ, lambda _events: self._accept(server, tls))
+
+    def _accept(self, server: socket.socket, tls: Optional[ssl.SSLContext]) -> None:
+        for _ in range(64):
+            try:
+                sock, _address = server.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as problem:  # out of descriptors: those that are here go on
+                print(f"lead: accept: {problem}", file=sys.stderr, flush=True)
+                return
+            self.connect(sock, tls)
+
+    def connect(self, sock: socket.socket, tls: Optional[ssl.SSLContext] = None, owner: bool = False) -> Channel:
+        """A new connection: the first frame says whether it is an agent or a client."""
+        channel: Channel
+
+        def first(header: Header, body: bytes) -> None:
+            if header["t"] == "hello":
+                self._hello(channel, header)
+            elif header["t"] == "client":
+                self.control.add(channel, False)
+            else:
+                channel.close(f"the first word was {header['t']!r}")
+
+        channel = Channel(self.loop, sock, first, lambda why: None, tls=tls, server_side=True)
+        if owner:
+            self.control.add(channel, True)
+        return channel
+
+    # --- agents ---
+
+    def _hello(self, channel: Channel, hello: Header) -> None:
+        if hello["run"] != self.run_info["id"] or hello.get("v") != 1:
+            channel.send({"t": "over", "why": "this lead serves another run"})
+            channel.close_when_sent()
+            return
+        name = hello["host"]
+        link = self.hosts.get(name)
+        if link is None:
+            link = self.hosts[name] = HostLink(name, self.store, self.config.get("same_clock", False))
+        channel.on_frame = lambda header, body: self._frame(link, header, body)
+        channel.on_close = lambda why: self._link_down(link, channel, why)
+        if self.phase in state.ENDED or link.lost:
+            channel.send({"t": "welcome", "from": self.store.end(name)})
+            channel.send({"t": "over"})
+            return
+        link.greet(channel, hello)
+        self._pids[f"agent {name}"], self._pids[f"keeper {name}"] = link.agent_pid, link.keeper_pid
+        if not self.config.get("same_clock"):
+            link.ask(link.clock.ask())
+        for member in link.members:
+            if member in self.board.members:
+                self.board.host(member, name)
+        self._gathered()
+
+    def _link_down(self, link: HostLink, channel: Channel, why: str) -> None:
+        if link.channel is not channel:
+            return
+        link.silent_since = self.loop.now()
+        self.requests.host_down(link)
+        if self.phase in state.ENDED:
+            self._leave_if_done()
+        elif self.config.get("one_machine") and self.config.get("keeper") and os.getppid() != self.config["keeper"]:
+            self.host_lost(link, "its agent and its keeper are gone")
+
+    def host_lost(self, link: HostLink, why: str) -> None:
+        """Nobody will hear of this host again in this attempt."""
+        link.lost = True
+        self._agent_lost(link, why, time.time())
+        link.gone = True
+        self._advance()
+
+    def _agent_lost(self, link: HostLink, why: str, at: float) -> None:
+        self.board.lost(link.name)
+        for label in sorted(self.attempt.expected - set(self.attempt.exits)):
+            if self.board.host_of(self.board.seat(label).member) == link.name:
+                self._exit(label, judging.lost(label, self.board, link.name, at))
+        self.lost_because[link.name] = why
+        link.gone = True
+        for member in link.members:
+            self.board.host(member, link.name)
+
+    def _ping(self) -> None:
+        for link in self.hosts.values():
+            link.ask(link.clock.ask())
+        self.watching.look()
+        self.loop.after(PING, self._ping)
+
+    def _frame(self, link: HostLink, header: Header, body: bytes) -> None:
+        kind = header["t"]
+        if kind == "j":
+            self._journal(link, header["at"], body)
+        elif kind == "got":
+            link.got(header["order"])
+        elif kind == "pong":
+            link.clock.answered(header["n"], header["time"])
+        elif kind == "beat":
+            self.watching.beat(link, header)
+        elif kind == "gap":
+            self.store.gap(link.name, header["to"])
+        elif kind == "broken":
+            self.fail(header["why"], state.ORIGIN_HORA, 125)
+        else:
+            self.requests.reply(link, header, body)
+
+    def _journal(self, link: HostLink, at: int, body: bytes) -> None:
+        before = self.store.count
+        try:
+            events = self.store.receive(link.name, at, body)
+        except OSError as problem:
+            self.fail(sentences.cannot_keep(self.folder, problem), state.ORIGIN_HORA, 125)
+            return
+        except ValueError as problem:
+            if link.channel is not None:
+                link.channel.close(str(problem))
+            return
+        link.ask({"t": "ack", "at": at + len(body)})
+        for header, data in events:
+            self._event(link, header, data)
+        if self.store.count != before:
+            self.control.new_output()
+
+    def _event(self, link: HostLink, header: Header, body: bytes) -> None:
+        handler = getattr(self, f"_event_{header['t']}", None)
+        if handler is None:
+            self.note(f"{link.name}: unknown event {header['t']!r}")
+        elif header.get("attempt", self.attempt.number) == self.attempt.number:
+            handler(link, header, body)
+
+    def _event_result(self, link: HostLink, header: Header, body: bytes) -> None:
+        self.documents.result(header["label"], body)
+
+    def _event_dropped(self, link: HostLink, header: Header, body: bytes) -> None:
+        self.say(sentences.dropped(link.name, header["bytes"]))
+
+    def _event_trouble(self, link: HostLink, header: Header, body: bytes) -> None:
+        self.fail(f"{link.name}: {header['why']}", state.ORIGIN_HORA, 125)
+
+    def _event_alone(self, link: HostLink, header: Header, body: bytes) -> None:
+        self.fail(f"{link.name}: {header['why']}, so its ranks were ended", state.ORIGIN_HORA, 125)
+
+    def _event_agentlost(self, link: HostLink, header: Header, body: bytes) -> None:
+        self._agent_lost(link, header["why"], link.clock.ours(header["at"]))
+        self._advance()
+
+    # --- gather, check ---
+
+    def _gathered(self) -> None:
+        missing = self.board.unhosted()
+        if self.phase != state.GATHERING:
+            return
+        if missing:
+            self._set_phase(state.GATHERING, sentences.gathering(len(self.board.members), missing))
+            return
+        self._next_attempt()
+
+    def _next_attempt(self) -> None:
+        self.attempt = Attempt(self.attempt.number + 1, self.plan, self.run_info["id"], self.board)
+        self.failure = None
+        self._set_phase(state.CHECKING, "checking that the hosts agree")
+        self._limit_phase(self.plan.limits.start, "start")
+        alone = len(self.hosts) == 1
+        for link in self.hosts.values():
+            link.gone = False
+            link.order({**self.attempt.prepare(link), "alone": alone})
+
+    def _event_prepared(self, link: HostLink, header: Header, body: bytes) -> None:
+        if header.get("problem"):
+            self.fail(f"{link.name}: {header['problem']}", state.ORIGIN_HORA, 125)
+            return
+        link.prepared = header
+        if self.phase != state.CHECKING or not all(host.prepared for host in self.hosts.values()):
+            return
+        problem = differences(self.plan, list(self.hosts.values()))
+        if problem:
+            self.fail(problem, state.ORIGIN_HORA, 125)
+        elif len(self.hosts) > 1:
+            ring(self, self._checked)
+        else:
+            self._checked()
+
+    def _checked(self) -> None:
+        if self.phase != state.CHECKING:
+            return
+        if self._setup_done:
+            self._start()
+            return
+        self._set_phase(state.STARTING, f"setting up: {self.plan.setup[-1]}")
+        for link in self.hosts.values():
+            self._set_up[link.name] = None
+            link.order({"t": "setup", "attempt": self.attempt.number, "argv": list(self.plan.setup)})
+
+    def _start(self) -> None:
+        self._set_phase(state.STARTING, "starting the ranks")
+        try:
+            orders = self.attempt.orders(self.attempt.scene(list(self.hosts.values())))
+        except plans.PlanError as problem:
+            self.fail(str(problem), state.ORIGIN_HORA, 125)
+            return
+        for name, order in orders.items():
+            self.hosts[name].order(order)
+        if self.started_at is None:
+            self.started_at = time.time()
+
+    # --- ranks ---
+
+    def _event_started(self, link: HostLink, header: Header, body: bytes) -> None:
+        label = header["label"]
+        if label not in self.attempt.expected and not self.board.knows(label):
+            return  # set-up
+        self.attempt.started(label, header["pid"])
+        self._changed()
+        if self.phase == state.STARTING and self.attempt.all_started:
+            self._running()
+
+    def _running(self) -> None:
+        self._no_limit()
+        self.watching.restart()
+        self._set_phase(state.RUNNING, sentences.running(len(self.board.ranks)))
+
+    def _event_nostart(self, link: HostLink, header: Header, body: bytes) -> None:
+        label = header["label"]
+        if label.startswith("setup@"):
+            self.fail(f"setup on {link.name}: {header['why']}", state.ORIGIN_JOB, header["code"])
+            return
+        self._exit(label, judging.not_started(label, self.board, link.name, time.time(), header))
+
+    def _event_exit(self, link: HostLink, header: Header, body: bytes) -> None:
+        label = header["label"]
+        if label.startswith("setup@"):
+            self._set_up_ended(link, header)
+            return
+        at, error = link.clock.ours(header["at"]), min(link.clock.error, 1.0)
+        reset, began = self._reset(label, header), self.attempt.began.get(label)
+        exit = judging.ended(header, self.board, link.name, at, error, reset, began)
+        self._exit(label, exit)
+
+    def _reset(self, label: str, header: Header) -> bool:
+        if header["stopped"] or header["code"] == 0:
+            return False
+        return verdict.looks_like_reset(b"\n".join(self.store.last_lines(label, 20, self.attempt.number, 1 << 16)))
+
+    def _exit(self, label: str, exit: verdict.Exit) -> None:
+        self.attempt.ended(label, exit)
+        self._changed()
+        self._advance()
+
+    def _set_up_ended(self, link: HostLink, header: Header) -> None:
+        self._set_up[link.name] = header["code"] if header["code"] is not None else 128 + header["signal"]
+        code = self._set_up[link.name]
+        if code:
+            last = self.store.last_lines("setup/0", 5)
+            self.fail(sentences.setup_failed(link.name, code, last), state.ORIGIN_JOB, code)
+        elif all(value == 0 for value in self._set_up.values()):
+            self._setup_done = True
+            self._start()
+
+    def _advance(self) -> None:
+        """After an end: stop the others, or finish."""
+        attempt = self.attempt
+        if self.phase in (state.STARTING, state.RUNNING):
+            if attempt.failed:
+                first = judging.verdict_of(list(attempt.exits.values()))[2]
+                self._stop_ranks(sentences.stopping_after(first), self.plan.limits.grace)
+            elif attempt.succeeded:
+                helpers = not attempt.over
+                self._stop_ranks("ending what is left", self.plan.limits.grace if helpers else None)
+        if self.phase == state.STOPPING and all(link.gone for link in self.hosts.values()):
+            self._attempt_over()
+
+    def _stop_ranks(self, why: str, grace: Optional[float], kill: bool = False) -> None:
+        """`grace` None: the ranks have ended by themselves, only leftovers are to go."""
+        self._no_limit()
+        self.watching.pause()
+        self._set_phase(state.STOPPING, why)
+        order: Dict[str, Any] = {"t": "stop", "attempt": self.attempt.number, "kill": kill}
+        order["grace"] = LEFTOVER_GRACE if grace is None else grace
+        order["leftovers"] = grace is None
+        for link in self.hosts.values():
+            if not link.lost:
+                link.order(order)
+
+    def _event_gone(self, link: HostLink, header: Header, body: bytes) -> None:
+        link.gone = True
+        self._advance()
+
+    # --- the end of an attempt ---
+
+    def _attempt_over(self) -> None:
+        attempt = self.attempt
+        if self.asked_to_stop is not None:
+            self._verdict(state.STOPPED, self.asked_to_stop.reason, self.asked_to_stop.code, state.ORIGIN_HORA)
+            return
+        if self.exit_code is not None:  # Hora itself ended it
+            self._verdict(state.FAILED, self.reason, self.exit_code, self.origin or state.ORIGIN_HORA)
+            return
+        if not attempt.failed:
+            took = time.time() - (self.started_at or time.time())
+            reason = sentences.succeeded(len(self.board.ranks), took, attempt.number)
+            self._verdict(state.SUCCEEDED, reason, 0, state.ORIGIN_JOB)
+            return
+        exits = list(attempt.exits.values())
+        code, origin, first = judging.verdict_of(exits)
+        self.failure = judging.failure(exits, attempt.number, self._last_lines)
+        if first.lost and first.host in self.lost_because:
+            self.failure = replace(self.failure, cause=f"was lost: {self.lost_because[first.host]}")
+        if self._try_again(first):
+            self._next_attempt()
+            return
+        self._verdict(state.FAILED, sentences.failed(self.failure), code, origin)
+
+    def _last_lines(self, label: str) -> List[bytes]:
+        return self.store.last_lines(label, judging.LAST_LINES, self.attempt.number)
+
+    def _try_again(self, first: verdict.Exit) -> bool:
+        """Does a restart follow?  Says why or why not."""
+        failure = self.failure
+        if failure is None:
+            return False
+        output = b"\n".join(self._last_lines(first.label))
+        after = failure.after or 0.0
+        if self.address_retry and judging.address_taken(output) and after < judging.PORT_RETRY:
+            self.address_retry -= 1
+            self.say(f"attempt {self.attempt.number}: a port was taken meanwhile; all ranks start again")
+            return True
+        if not self.restarts_left:
+            return False
+        if verdict.user_error(first, after, output):
+            self.say(sentences.not_retried(failure))
+            return False
+        self.restarts_left -= 1
+        self.say(sentences.restarting(self.attempt.number, failure, self.restarts_left))
+        return True
+
+    # --- ends from outside ---
+
+    def stop(self, asked: sentences.Stop) -> None:
+        """Somebody asked: the ladder; asked again: kill."""
+        if self.phase in state.ENDED:
+            return
+        again, self.asked_to_stop = self.asked_to_stop is not None, asked
+        if self.phase in (state.GATHERING, state.CHECKING, state.QUEUED) or not self.hosts:
+            self._no_limit()
+            self._verdict(state.STOPPED, asked.reason, asked.code, state.ORIGIN_HORA)
+            return
+        self._stop_ranks(f"stopping: {asked.reason}", self.plan.limits.grace, kill=again or asked.kill)
+
+    def fail(self, reason: str, origin: str, code: int) -> None:
+        """Hora, the place or the set-up ends the run."""
+        if self.phase in state.ENDED or self.exit_code is not None:
+            return
+        self.exit_code, self.origin = code, origin
+        if self.phase == state.GATHERING or all(link.lost or link.gone for link in self.hosts.values()):
+            self._verdict(state.FAILED, reason, code, origin)
+            return
+        self._stop_ranks(reason, self.plan.limits.grace)
+
+    def _out_of_time(self) -> None:
+        self.fail(sentences.out_of_time(self.plan.limits.total or 0, "total"), state.ORIGIN_HORA, 124)
+
+    def _owner_left(self) -> None:
+        if self.phase in state.ENDED:
+            self._leave_if_done()
+        else:
+            self.stop(sentences.CLIENT_GONE)
+
+    def _limit_phase(self, seconds: Optional[float], key: str) -> None:
+        self._no_limit()
+        if seconds is not None:
+            self._limit = self.loop.after(
+                seconds, lambda: self.fail(sentences.phase_limit(self, seconds or 0, key), state.ORIGIN_HORA, 124)
+            )
+
+    def _no_limit(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
+
+    # --- the verdict ---
+
+    def _verdict(self, phase: str, reason: str, code: int, origin: str) -> None:
+        self.exit_code, self.origin = code, origin
+        self.ended_at = time.time()
+        self.phase, self.reason = phase, reason
+        self._no_limit()
+        if self._total is not None:
+            self._total.cancel()
+        self.documents.final(self.document())
+        self.control.end()
+        for link in self.hosts.values():
+            link.ask({"t": "over"})
+        self.loop.after(LINGER, self.loop.stop)
+        self._leave_if_done()
+
+    def _leave_if_done(self) -> None:
+        """Agents have left, clients have everything."""
+        if self.phase not in state.ENDED:
+            return
+        if any(link.up for link in self.hosts.values()):
+            return
+        if all(client.satisfied and not client.owner for client in self.control.clients):
+            self.loop.stop()
+        elif not any(client.owner for client in self.control.clients):
+            self.loop.after(0.2, self._leave_if_done)
+
+    # --- what is told ---
+
+    def say(self, text: str) -> None:
+        self.control.say(text)
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        self.notes = [*self.notes[-99:], text]
+        self._changed()
+
+    def _set_phase(self, phase: str, reason: str) -> None:
+        self.phase, self.reason = phase, reason
+        self._changed()
+
+    def _changed(self) -> None:
+        if self._status_due is None:
+            self._status_due = self.loop.after(STATUS_PAUSE, self._publish)
+
+    def _publish(self) -> None:
+        self._status_due = None
+        if self.phase in state.ENDED:
+            return
+        try:
+            self.documents.status(self.document())
+        except OSError as problem:
+            self.fail(sentences.cannot_keep(self.folder, problem), state.ORIGIN_HORA, 125)
+        self.control.new_status()
+
+    def document(self) -> state.RunStatus:
+        return state.RunStatus(
+            id=self.run_info["id"],
+            name=self.run_info["name"],
+            place=self.run_info["place"],
+            phase=self.phase,
+            reason=self.reason,
+            exit_code=self.exit_code if self.phase in state.ENDED else None,
+            origin=self.origin if self.phase in state.ENDED else None,
+            attempt=self.attempt.number,
+            created_at=self.run_info["createdAt"],
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+            framework=self.plan.framework,
+            command=tuple(self.run_info["command"]),
+            members=self.board.document(),
+            first_failure=self.failure,
+            notes=tuple(self.notes),
+            pids=tuple(self._pids.items()),
+        )
+
+

@@ -1,0 +1,167 @@
+"""What clients want from inside the hosts: stacks, exec, shell, stop, results.  The lead passes it on."""
+
+from __future__ import annotations
+
+from hora.agent.lead import sentences
+from hora.agent.lead.documents import read_results
+from hora.agent.stacks import Stack
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional, Tuple
+
+    from hora.agent.frames import Header
+    from hora.agent.lead.control import Client
+    from hora.agent.lead.hosts import HostLink
+
+    OnReply = Callable[[HostLink, Header], None]
+    OnProblem = Callable[[HostLink, str], None]
+
+STACK_LIMIT = 10.0
+DOWN = "the link to {} is down just now: try again in a moment"
+
+
+class Requests:
+    def __init__(self, lead: Any) -> None:
+        self.lead = lead
+        self._number = 0
+        self._waiting: Dict[int, Tuple[HostLink, OnReply, OnProblem]] = {}
+        self._streams: Dict[int, Tuple[Client, int, HostLink]] = {}
+        lead.control.on_left = self._left
+        lead.control.handlers.update(
+            stop=self._stop, stacks=self._stacks, results=self._results, exec=self._exec,
+            stdin=self._forward, resize=self._forward, signal=self._forward,
+        )  # fmt: skip
+
+    # --- one question to one host ---
+
+    def of_host(self, link: HostLink, header: Header, reply: OnReply, problem: OnProblem) -> None:
+        self._number += 1
+        self._waiting[self._number] = (link, reply, problem)
+        if not link.ask({**header, "id": self._number}):
+            del self._waiting[self._number]
+            problem(link, DOWN.format(link.name))
+
+    def reply(self, link: HostLink, header: Header, body: bytes) -> None:
+        """A host's answer, or a piece of a stream."""
+        number = header.get("id", 0)
+        if number in self._streams:
+            self._stream(number, header, body)
+            return
+        waiting = self._waiting.pop(number, None)
+        if waiting is not None:
+            waiting[1](link, header)
+
+    def host_down(self, link: HostLink) -> None:
+        for number, (other, _reply, problem) in list(self._waiting.items()):
+            if other is link:
+                del self._waiting[number]
+                problem(link, DOWN.format(link.name))
+        for number, (client, request, other) in list(self._streams.items()):
+            if other is link:
+                del self._streams[number]
+                client.reply(request, "error", message=DOWN.format(link.name))
+
+    # --- stop, results ---
+
+    def _stop(self, client: Client, number: int, header: Header, body: bytes) -> None:
+        client.reply(number, "done")
+        self.lead.stop(sentences.asked(header))
+
+    def _results(self, client: Client, number: int, header: Header, body: bytes) -> None:
+        for label, data in read_results(self.lead.folder).items():
+            client.reply(number, "result", data, label=label)
+        client.reply(number, "done")
+
+    # --- stacks ---
+
+    def _stacks(self, client: Client, number: int, header: Header, body: bytes) -> None:
+        def done(stacks: List[Stack]) -> None:
+            client.reply(number, "stacks", stacks=[stack.to_json() for stack in stacks])
+
+        self.stacks(header.get("ranks"), done)
+
+    def stacks(self, labels: Optional[List[str]], done: Callable[[List[Stack]], None]) -> None:
+        """Ask all hosts; whoever doesn't answer in time is named, too."""
+        links = [link for link in self.lead.hosts.values() if not link.lost]
+        found: List[Stack] = []
+        open_hosts = {link.name for link in links}
+
+        def finish() -> None:
+            timer.cancel()
+            order = {label: position for position, label in enumerate(self.lead.board.ranks)}
+            found.sort(key=lambda stack: order.get(stack.label, -1))
+            done(found)
+
+        def answered(link: HostLink, reply: Header) -> None:
+            if link.name in open_hosts:
+                open_hosts.discard(link.name)
+                found.extend(Stack.from_json(item) for item in reply["stacks"])
+                if not open_hosts:
+                    finish()
+
+        def problem(link: HostLink, why: str) -> None:
+            answered(link, {"t": "reply", "stacks": [self._unknown(label, why) for label in self._alive(link)]})
+
+        def late() -> None:
+            for link in links:
+                if link.name in open_hosts:
+                    problem(link, f"{link.name} did not answer within {STACK_LIMIT:.0f} s")
+
+        timer = self.lead.loop.after(STACK_LIMIT + 1.0, late)
+        if not links:
+            finish()
+        for link in links:
+            self.of_host(link, {"t": "stacks", "labels": labels, "seconds": STACK_LIMIT}, answered, problem)
+
+    def _alive(self, link: HostLink) -> List[str]:
+        board = self.lead.board
+        return [
+            label
+            for member in link.members
+            for label in board.labels_of(member)
+            if board.ranks[label].state == "running"
+        ]
+
+    def _unknown(self, label: str, why: str) -> Dict[str, Any]:
+        return Stack(label=label, pid=self.lead.board.ranks[label].pid or 0, note=why).to_json()
+
+    # --- exec and shell: a stream between a client and a host ---
+
+    def _exec(self, client: Client, number: int, header: Header, body: bytes) -> None:
+        label = header.get("label")
+        board = self.lead.board
+        if not board.knows(label or ""):
+            client.reply(number, "error", message=f"no rank {label!r}; there are {sentences.few(list(board.ranks))}")
+            return
+        host = board.host_of(board.seat(label).member)
+        link = self.lead.hosts.get(host or "")
+        if link is None or link.lost:
+            client.reply(number, "error", message=f"{label} has no host yet")
+            return
+        self._number += 1
+        self._streams[self._number] = (client, number, link)
+        client.forwards[number] = self._number
+        wanted = {key: header.get(key) for key in ("label", "argv", "tty", "rows", "cols", "term")}
+        if not link.ask({"t": "exec", "id": self._number, **wanted}):
+            del self._streams[self._number]
+            client.reply(number, "error", message=DOWN.format(link.name))
+
+    def _forward(self, client: Client, number: int, header: Header, body: bytes) -> None:
+        stream = self._streams.get(client.forwards.get(number, 0))
+        if stream is not None:
+            stream[2].ask({**header, "id": client.forwards[number]}, body)
+
+    def _stream(self, number: int, header: Header, body: bytes) -> None:
+        client, request, _link = self._streams[number]
+        if header["t"] in ("exited", "error"):
+            del self._streams[number]
+            client.forwards.pop(request, None)
+        client.channel.send({**header, "id": request}, body)
+
+    def _left(self, client: Client) -> None:
+        """The client went away: end what it had open."""
+        for number in client.forwards.values():
+            stream = self._streams.pop(number, None)
+            if stream is not None:
+                stream[2].ask({"t": "signal", "id": number, "signal": 1})

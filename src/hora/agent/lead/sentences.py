@@ -1,0 +1,137 @@
+"""The lead's words: one sentence for what a run waits for, or how and why it ended."""
+
+from __future__ import annotations
+
+from hora.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, List, Sequence
+
+    from hora.agent.frames import Header
+    from hora.state import Failure
+
+
+class Stop(Record):
+    """Who asked for an end, and what `hora run` then ends with."""
+
+    reason: str
+    code: int
+    kill: bool = False
+
+
+CTRL_C = Stop("stopped by Ctrl-C", 130)
+CLIENT_GONE = Stop("stopped because the `hora run` that it belonged to went away", 129)
+TERMINATED = Stop("stopped because its lead was asked to end (SIGTERM)", 143)
+HORA_STOP = Stop("stopped by `hora stop`", 143)
+
+
+def asked(header: Header) -> Stop:
+    """The stop that a client's request stands for."""
+    known = {"ctrl-c": CTRL_C, "hangup": CLIENT_GONE, "terminated": TERMINATED_CLIENT}.get(header.get("why", ""))
+    stop = known or HORA_STOP
+    return Stop(stop.reason, stop.code, bool(header.get("kill")))
+
+
+TERMINATED_CLIENT = Stop("stopped because `hora run` was asked to end (SIGTERM)", 143)
+
+
+def count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def few(names: Sequence[str], most: int = 4) -> str:
+    """Some names, and how many more."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 120:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
+
+
+def gathering(members: int, missing: List[str]) -> str:
+    if not missing:
+        return f"waiting for the {count(members, 'member')} to come"
+    return f"{members - len(missing)} of {count(members, 'member')} are here; waiting for {few(missing)}"
+
+
+def running(ranks: int) -> str:
+    return f"{count(ranks, 'rank')} running"
+
+
+def succeeded(ranks: int, seconds: float, attempt: int) -> str:
+    who = "its rank" if ranks == 1 else f"all {ranks} ranks"
+    tries = f", at attempt {attempt}" if attempt > 1 else ""
+    return f"{who} ended well after {duration(seconds)}{tries}"
+
+
+def failed(failure: Failure) -> str:
+    """worker-2/0 exited with code 3 after 12 s; its last line: ..."""
+    after = f" {duration(failure.after)} after its start" if failure.after is not None else ""
+    text = f"{failure.label or failure.member} {failure.cause}{after}"
+    if failure.ties:
+        text += f", together with {few(failure.ties)}"
+    last = next((line.strip() for line in reversed(failure.last_lines) if line.strip()), "")
+    if last:
+        text += f"; its last line: {last[:200]}"
+    return text
+
+
+def stopping_after(first: Any) -> str:
+    return f"{first.label} ended first; stopping the others"
+
+
+def restarting(attempt: int, failure: Failure, left: int) -> str:
+    more = f"{count(left, 'restart')} left" if left else "no restart left after this one"
+    return f"attempt {attempt} failed: {failed(failure)}. All ranks start again as attempt {attempt + 1} ({more})"
+
+
+def not_retried(failure: Failure) -> str:
+    return (
+        f"not started again: {failure.label or failure.member} failed before it had done anything, which looks like "
+        "a mistake in the program or its arguments"
+    )
+
+
+def setup_failed(host: str, code: int, last: List[bytes]) -> str:
+    text = f"the set-up command failed on {host} with code {code}"
+    line = next((part.decode("utf-8", "replace").strip() for part in reversed(last) if part.strip()), "")
+    return f"{text}; its last line: {line[:200]}" if line else text
+
+
+def cannot_keep(folder: str, problem: OSError) -> str:
+    if problem.errno == 28:
+        return f"the disk that holds {folder} is full: free some space, or lower `output` in the job file"
+    return f"{folder} can't be written: {problem.strerror or problem}"
+
+
+def dropped(host: str, length: int) -> str:
+    return f"{length} bytes of the oldest output of {host} were dropped to stay within `output` of the job file"
+
+
+def out_of_time(seconds: float, key: str) -> str:
+    return f"it took longer than timeouts.{key}, {duration(seconds)}"
+
+
+def phase_limit(lead: Any, seconds: float, key: str) -> str:
+    """A phase has reached its limit: say what was still missing."""
+    limit = f"timeouts.{key} is {duration(seconds)}"
+    missing = lead.board.unhosted()
+    if missing:
+        return f"{few(missing)} did not come in time ({limit})"
+    late = [link.name for link in lead.hosts.values() if not link.prepared]
+    if late:
+        return f"{few(late)} did not answer the check in time ({limit})"
+    waiting = sorted(lead.attempt.expected - set(lead.attempt.began) - set(lead.attempt.exits))
+    if waiting:
+        return f"{few(waiting)} did not start in time ({limit})"
+    return f"the set-up was not done in time ({limit})"

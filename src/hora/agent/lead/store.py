@@ -1,0 +1,226 @@
+"""What the lead keeps of the output: a copy of each host's journal, and an index that merges them.
+
+The index is the one order of the run: record N says which bytes of which journal came N-th.  A reader's
+place is a number, so it can stop and go on, during the run and long after it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+
+from hora.agent import frames
+from hora.agent.journal import Journal
+from hora.record import Record
+from hora.scene import LAUNCHER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Dict, Iterator, List, Optional, Tuple
+
+_RECORD = struct.Struct("<dQIHHhH")
+
+
+class Entry(Record):
+    """Some bytes that one rank wrote."""
+
+    time: float
+    offset: int  # of the bytes in the host's journal
+    length: int
+    host: int
+    member: int
+    rank: int  # in its member
+    attempt: int
+
+
+class Store:
+    """The lead writes with `receive`; anybody reads.  `names.json` gives the numbers their names."""
+
+    def __init__(self, folder: str, members: Optional[List[str]] = None, output: int = 0) -> None:
+        self.folder = folder
+        self.output = output
+        self.hosts: List[str] = []
+        self.members: List[str] = members or []
+        self.on_gap: Callable[[str, int], None] = lambda host, length: None
+        self._journals: Dict[int, Journal] = {}
+        self._decoders: Dict[int, Tuple[frames.Decoder, int]] = {}
+        self._numbers: Dict[str, int] = {}
+        os.makedirs(folder, exist_ok=True)
+        self._load_names()
+        self._member_numbers = {name: number for number, name in enumerate(self.members)}
+        self._index = os.open(os.path.join(folder, "index"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.count = os.fstat(self._index).st_size // _RECORD.size
+
+    # --- names ---
+
+    def _load_names(self) -> None:
+        try:
+            with open(os.path.join(self.folder, "names.json"), encoding="utf-8") as file:
+                names = json.load(file)
+        except FileNotFoundError:
+            return
+        self.hosts = names["hosts"]
+        self.members = names["members"]
+        self._numbers = {name: number for number, name in enumerate(self.hosts)}
+
+    def _save_names(self) -> None:
+        path = os.path.join(self.folder, "names.json")
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump({"hosts": self.hosts, "members": self.members}, file)
+        os.replace(path + ".new", path)
+
+    def _number(self, host: str) -> int:
+        number = self._numbers.get(host)
+        if number is None:
+            number = self._numbers[host] = len(self.hosts)
+            self.hosts.append(host)
+            self._save_names()
+        return number
+
+    def _member(self, name: str) -> int:
+        number = self._member_numbers.get(name)
+        if number is None:  # set-up, or a role that came later
+            number = self._member_numbers[name] = len(self.members)
+            self.members.append(name)
+            self._save_names()
+        return number
+
+    def journal(self, number: int) -> Journal:
+        journal = self._journals.get(number)
+        if journal is None:
+            path = os.path.join(self.folder, "hosts", str(number))
+            journal = self._journals[number] = Journal(path, limit=self.output or None)
+        return journal
+
+    # --- writing ---
+
+    def end(self, host: str) -> int:
+        """How much of the host's journal is here."""
+        return self.journal(self._number(host)).end
+
+    def receive(self, host: str, at: int, data: bytes) -> List[Tuple[frames.Header, bytes]]:
+        """Append a piece of a host's journal; returns its events, the output goes into the index."""
+        number = self._number(host)
+        journal = self.journal(number)
+        if at != journal.end:
+            raise ValueError(f"{host} sent its journal from {at}, expected {journal.end}")
+        journal.append(data)
+        decoder, base = self._decoders.get(number) or (frames.Decoder(), at)
+        begin = base
+        events: List[Tuple[frames.Header, bytes]] = []
+        records: List[bytes] = []
+        for header, body, start in decoder.feed_at(data):
+            base = begin + start + len(body)
+            if header["t"] == "o":
+                records.append(self._record(header, number, begin + start, len(body)))
+            else:
+                events.append((header, body))
+        self._decoders[number] = (decoder, base)
+        if records:
+            os.pwrite(self._index, b"".join(records), self.count * _RECORD.size)
+            self.count += len(records)
+        return events
+
+    def _record(self, header: frames.Header, host: int, offset: int, length: int) -> bytes:
+        member = self._member(header["m"])
+        return _RECORD.pack(header["at"], offset, length, host, member, header["r"], header["a"])
+
+    def mend(self, host: str) -> List[frames.Header]:
+        """Take up the copy of a host's journal where a killed lead left it: index what it had received but
+        not indexed, keep what is half a frame.  Returns all events of that journal."""
+        number = self._number(host)
+        journal = self.journal(number)
+        indexed = -1
+        for entry in self.backwards():
+            if entry.host == number:
+                indexed = entry.offset
+                break
+        records, events, end = [], [], journal.start
+        for _offset, header, body, length in journal.frames(journal.start):
+            end = body + length
+            if header["t"] != "o":
+                events.append(header)
+            elif body > indexed:
+                records.append(self._record(header, number, body, length))
+        os.pwrite(self._index, b"".join(records), self.count * _RECORD.size)
+        self.count += len(records)
+        decoder = frames.Decoder()
+        rest = journal.read_exactly(end, journal.end - end) or b""
+        for _ in decoder.feed(rest):
+            raise ValueError(f"{journal.folder} holds a frame after its last one")
+        self._decoders[number] = (decoder, end)
+        return events
+
+    def gap(self, host: str, to: int) -> None:
+        """Bytes that the host had to drop before they could be sent."""
+        number = self._number(host)
+        journal = self.journal(number)
+        self.on_gap(host, to - journal.end)
+        journal.jump(to)
+        self._decoders[number] = (frames.Decoder(), to)
+
+    # --- reading ---
+
+    def refresh(self) -> int:
+        """Number of records, for a reader beside the lead."""
+        count = os.fstat(self._index).st_size // _RECORD.size
+        if count != self.count:
+            self.count = count
+            self._load_names()
+        return count
+
+    def entries(self, first: int, most: int = 256) -> List[Entry]:
+        most = max(0, min(most, self.count - first))
+        data = os.pread(self._index, most * _RECORD.size, first * _RECORD.size)
+        return [Entry(*fields) for fields in _RECORD.iter_unpack(data[: len(data) // _RECORD.size * _RECORD.size])]
+
+    def body(self, entry: Entry) -> Optional[bytes]:
+        """The bytes; None when they were dropped to keep within `output`."""
+        return self.journal(entry.host).read_exactly(entry.offset, entry.length)
+
+    def label(self, entry: Entry) -> str:
+        number = "launcher" if entry.rank == LAUNCHER else str(entry.rank)
+        return f"{self.members[entry.member]}/{number}"
+
+    def backwards(self) -> Iterator[Entry]:
+        """From the newest to the oldest."""
+        end = self.count
+        while end > 0:
+            first = max(0, end - 256)
+            yield from reversed(self.entries(first, end - first))
+            end = first
+
+    def last_lines(self, label: str, most: int, attempt: Optional[int] = None, limit: int = 1 << 20) -> List[bytes]:
+        """The last lines of one rank, newest last; a monster line is cut to its end."""
+        parts: List[bytes] = []
+        size = lines = 0
+        for entry in self.backwards():
+            if self.label(entry) != label or (attempt is not None and entry.attempt != attempt):
+                continue
+            body = self.body(entry)
+            if body is None:
+                break
+            parts.append(body)
+            size += len(body)
+            lines += body.count(b"\n")
+            if lines > most or size > limit:
+                break
+        text = b"".join(reversed(parts))[-limit:]
+        return text.splitlines()[-most:] if text else []
+
+    def since(self, moment: float) -> int:
+        """The first record that is not older."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.entries(middle, 1)[0].time < moment:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def close(self) -> None:
+        for journal in self._journals.values():
+            journal.close()
+        os.close(self._index)

@@ -1,0 +1,82 @@
+"""While it runs: who is silent, who is stalled."""
+
+from __future__ import annotations
+
+from hora.agent.lead import grouping, stall
+from hora.agent.lead.sentences import duration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional
+
+    from hora.agent.frames import Header
+    from hora.agent.lead.hosts import HostLink
+    from hora.agent.stacks import Stack
+    from hora.agent.loop import Timer
+
+SILENCE = 15.0
+LOOKS_PER_LIMIT = 20
+
+
+class Watching:
+    def __init__(self, lead: Any) -> None:
+        self.lead = lead
+        self._stall: Optional[stall.StallWatch] = None
+        self._timer: Optional[Timer] = None
+
+    def restart(self) -> None:
+        """The ranks of an attempt have started."""
+        limit = self.lead.plan.limits.stall
+        self.pause()
+        if limit is None:
+            return
+        self._stall = stall.StallWatch(limit)
+        self._look_again(limit)
+
+    def pause(self) -> None:
+        self._stall = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def beat(self, link: HostLink, header: Header) -> None:
+        if self._stall is None:
+            return
+        now = self.lead.loop.now()
+        for label, cpu, last in header["ranks"]:
+            self._stall.sample(label, cpu, last, now)
+
+    def _look_again(self, limit: float) -> None:
+        self._timer = self.lead.loop.after(min(max(limit / LOOKS_PER_LIMIT, 0.1), 5.0), lambda: self._look(limit))
+
+    def _look(self, limit: float) -> None:
+        watch = self._stall
+        if watch is None:
+            return
+        if watch.due(self.lead.loop.now()):
+            self.lead.requests.stacks(None, lambda stacks: self._stalled(limit, stacks))
+        self._look_again(limit)
+
+    def _stalled(self, limit: float, stacks: List[Stack]) -> None:
+        groups = grouping.group(stacks)
+        text = f"stalled: no rank has printed or computed anything for {duration(limit)}. {grouping.sentence(groups)}"
+        self.lead.say(text + "\n" + grouping.render(groups))
+        if self.lead.plan.stall == "kill":
+            self.lead.fail(text, "hora", 124)
+
+    # --- silent hosts: report on one sign; a second sign (the place's word, or the limit) ends them ---
+
+    def look(self) -> None:
+        now = self.lead.loop.now()
+        silent: Dict[str, float] = {}
+        for link in self.lead.hosts.values():
+            if link.lost:
+                continue
+            if link.up and now - link.channel.heard > SILENCE:
+                link.channel.close(f"silent for {SILENCE:.0f} s")
+            if link.silent_since is not None:
+                silent[link.name] = now - link.silent_since
+        for name, seconds in silent.items():
+            limit = self.lead.plan.limits.start
+            if limit is not None and seconds > limit:
+                self.lead.host_lost(self.lead.hosts[name], f"it was not heard of for {duration(seconds)}")

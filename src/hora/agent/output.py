@@ -1,0 +1,108 @@
+"""One rank's output, from its pipe into the journal."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from hora.agent import frames, pipes
+from hora.agent.loop import READ
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Optional
+
+    from hora.agent.journal import Journal
+    from hora.agent.loop import Loop, Timer
+
+# A pipe holds 1 MiB, so looking at it a hundred times a second loses no speed, and a rank that writes line
+# by line doesn't wake the agent for each.
+PAUSE = 0.01
+SMALL = 64 << 10
+FRAME = 4 << 20
+
+
+class Output:
+    """Reads until every writer has closed the pipe.  What came is one frame each time."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        journal: Journal,
+        header: frames.Header,
+        fd: int,
+        on_data: Callable[[], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self.header = header
+        self.fd = fd
+        self.total = 0
+        self.last = time.time()
+        self.ended = False
+        self._loop = loop
+        self._journal = journal
+        self._on_data = on_data
+        self._on_end = on_end
+        self._timer: Optional[Timer] = None
+        self._splice = pipes.splicer()
+        loop.watch(fd, READ, self._ready)
+
+    def _ready(self, _events: int) -> None:
+        self._loop.unwatch(self.fd)
+        moved = self.take()
+        if self.ended:
+            return
+        if moved >= SMALL:
+            self._loop.watch(self.fd, READ, self._ready)
+        else:
+            self._timer = self._loop.after(PAUSE, self._again)
+
+    def _again(self) -> None:
+        self._timer = None
+        if not self.ended:
+            self._loop.watch(self.fd, READ, self._ready)
+
+    def take(self) -> int:
+        """Move what waits in the pipe into the journal; also called when the rank has exited."""
+        if self.ended:
+            return 0
+        length = min(pipes.waiting(self.fd), FRAME)
+        if not length:
+            return self._probe()
+        self.last = time.time()
+        self.header["at"] = round(self.last, 6)
+        self._journal.append_from(self.fd, frames.head(self.header, length), length, self._splice)
+        self._moved(length)
+        return length
+
+    def _probe(self) -> int:
+        """Nothing waits: either all writers are gone, or something comes this moment."""
+        try:
+            data = os.read(self.fd, SMALL)
+        except BlockingIOError:
+            return 0
+        if not data:
+            self.close()
+            return 0
+        self.header["at"] = round(time.time(), 6)
+        self._journal.append(frames.encode(self.header, data))
+        self._moved(len(data))
+        return len(data)
+
+    def _moved(self, length: int) -> None:
+        self.total += length
+        self._on_data()
+
+    def drain(self) -> None:
+        while self.take():
+            pass
+
+    def close(self) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._loop.unwatch(self.fd)
+        os.close(self.fd)
+        self._on_end()

@@ -1,0 +1,146 @@
+"""Starting one process: own session, output to a pipe, gone when its agent goes."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+import sys
+import termios
+
+from hora.agent import proc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, NoReturn, Optional, Sequence, Tuple
+
+NOT_FOUND = 127
+NOT_EXECUTABLE = 126
+
+
+class CannotStart(Exception):
+    """One sentence: what can't be started, and why.  `code` is what a shell would have ended with."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def find(command: str, env: Dict[str, str], cwd: str) -> str:
+    """The file that `command` names, as the rank's own PATH says."""
+    if "/" in command:
+        candidates = [os.path.join(cwd, command)]
+    else:
+        path = env.get("PATH") or os.defpath
+        candidates = [os.path.join(cwd, folder, command) for folder in path.split(os.pathsep)]
+    denied: Optional[str] = None
+    for candidate in candidates:
+        if os.path.isdir(candidate):
+            continue
+        if os.access(candidate, os.X_OK):
+            return candidate
+        if os.path.exists(candidate):
+            denied = candidate
+    if denied is not None:
+        raise CannotStart(
+            f"{command!r} is not executable ({denied}): chmod +x it, or name its interpreter", NOT_EXECUTABLE
+        )
+    if "/" in command:
+        where = "no such file" + ("" if os.path.isabs(command) else f" in {cwd}")
+    else:
+        where = "it is not on the PATH"
+    raise CannotStart(f"{command!r} was not found: {where}", NOT_FOUND)
+
+
+def spawn(
+    path: str,
+    argv: Sequence[str],
+    env: Dict[str, str],
+    cwd: str,
+    output: int,
+    stdin: Optional[int] = None,
+    terminal: bool = False,
+) -> int:
+    """Fork and exec; the child's own words go to `output`.  Call it from the main thread only: the kernel
+    sends the parent-death signal when the *thread* that forked ends."""
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _child(path, argv, env, cwd, output, stdin, terminal, parent)
+    return pid
+
+
+def _child(
+    path: str,
+    argv: Sequence[str],
+    env: Dict[str, str],
+    cwd: str,
+    output: int,
+    stdin: Optional[int],
+    terminal: bool,
+    parent: int,
+) -> NoReturn:
+    code = NOT_EXECUTABLE
+    try:
+        os.setsid()
+        proc.die_with_parent(signal.SIGKILL, parent)
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        stdin = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
+        os.dup2(stdin, 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        if terminal:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        os.chdir(cwd)
+        _exec(path, argv, env)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, a fork must not return into its parent
+        if isinstance(error, OSError) and error.errno == errno.ENOENT:
+            code = NOT_FOUND
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        message = f"hora: {argv[0]!r} can't be started: {reason}\n"
+        os.write(2, message.encode("utf-8", "surrogateescape"))
+    finally:
+        os._exit(code)
+
+
+def _exec(path: str, argv: Sequence[str], env: Dict[str, str]) -> None:
+    try:
+        os.execve(path, list(argv), env)
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+        os.execve("/bin/sh", ["sh", path, *argv[1:]], env)  # a script without a first line, as a shell does
+
+
+def exit_of(status: int) -> Tuple[Optional[int], Optional[int]]:
+    """(exit code, signal) of a wait status; one of them is None."""
+    if os.WIFSIGNALED(status):
+        return None, os.WTERMSIG(status)
+    return os.WEXITSTATUS(status), None
+
+
+def fork_child(name: str, run: object) -> int:
+    """Fork a part of Hora itself (lead, agent): it shares what is imported already."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        proc.set_name(name)
+        code = run()  # type: ignore[operator]
+    except SystemExit as leave:
+        code = leave.code if isinstance(leave.code, int) else 1
+    except BaseException:  # noqa: BLE001
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        try:
+            sys.stderr.flush()
+        finally:
+            os._exit(code)

@@ -1,0 +1,253 @@
+"""The ranks of one host: start, watch, stop.  Every end is told by an event in the journal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from hora.agent import cgroup, frames, pipes, proc, process
+from hora.agent.output import Output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional, Tuple
+
+    from hora.agent.guard import Ward
+    from hora.agent.journal import Journal
+    from hora.agent.loop import Loop, Timer
+
+GROUP_PAUSE = 2.0  # between SIGTERM to the group and SIGKILL
+SWEEP_PAUSE = 0.02
+
+
+class Rank:
+    """One process started by this agent, with the output pipe it began with."""
+
+    def __init__(self, label: str, member: str, number: int, attempt: int) -> None:
+        self.label = label
+        self.member = member
+        self.number = number
+        self.attempt = attempt
+        self.pid = 0
+        self.output: Optional[Output] = None
+        self.alive = False
+        self.stopped = False
+        self.env: Dict[str, str] = {}  # what it was given: exec and shell get the same
+
+    @property
+    def key(self) -> str:
+        return f"{self.attempt}/{self.label}"
+
+
+class Ranks:
+    """All ranks of the current attempt.  `on_over` is called once nothing of it is left."""
+
+    def __init__(
+        self, loop: Loop, journal: Journal, ward: Optional[Ward], tell: Callable[..., None], kick: Callable[[], None]
+    ) -> None:
+        self.by_label: Dict[str, Rank] = {}
+        self.on_over: Callable[[], None] = lambda: None
+        self._by_pid: Dict[int, Rank] = {}
+        self._loop = loop
+        self._journal = journal
+        self._ward = ward
+        self._tell = tell
+        self._kick = kick
+        self._oom = cgroup.oom_kills() or 0
+        self._ladder: List[Timer] = []
+        self._sweeping: Optional[Timer] = None
+        self._sweep_until = 0.0
+        self._over = True
+        self.spared: Callable[[], List[int]] = list  # pids of shells and execs that outlive an attempt
+
+    # --- starting ---
+
+    def start(self, order: Dict[str, Any], env: Dict[str, str], cwd: str) -> None:
+        rank = Rank(order["label"], order["member"], order["number"], order["attempt"])
+        rank.env = env
+        self.by_label[rank.label] = rank
+        self._over = False
+        try:
+            path = process.find(order["argv"][0], env, cwd)
+        except process.CannotStart as problem:
+            self.refuse(rank, str(problem), problem.code)
+            return
+        writer = self.open_output(rank)
+        try:
+            rank.pid = process.spawn(path, order["argv"], env, cwd, writer)
+        except OSError as problem:
+            self._close_output(rank)
+            why = f"no process could be made: {problem.strerror} (limits: ulimit -u, pids of the container)"
+            self.refuse(rank, why, process.NOT_EXECUTABLE)
+            return
+        finally:
+            os.close(writer)
+        rank.alive = True
+        self._by_pid[rank.pid] = rank
+        self._tell("started", label=rank.label, attempt=rank.attempt, pid=rank.pid)
+
+    def open_output(self, rank: Rank) -> int:
+        """A pipe whose read end is watched by us and known to the keeper; returns the write end."""
+        reader, writer = pipes.make_pipe()
+        header: frames.Header = {"t": "o", "m": rank.member, "r": rank.number, "a": rank.attempt, "at": 0}
+        if self._ward is not None:
+            self._ward.opened(rank.key, header, reader)
+        rank.output = Output(
+            self._loop, self._journal, header, reader, self._kick, lambda: self._output_ended(rank)
+        )
+        return writer
+
+    def _close_output(self, rank: Rank) -> None:
+        if rank.output is not None:
+            rank.output.close()
+
+    def _output_ended(self, rank: Rank) -> None:
+        if self._ward is not None:
+            self._ward.closed(rank.key)
+
+    def adopt(self, rank: Rank, pid: int) -> None:
+        """A rank that mpirun started and that came to our door."""
+        rank.pid = pid
+        rank.alive = True
+        self.by_label[rank.label] = rank
+        self._by_pid[pid] = rank
+        self._over = False
+        self._tell("started", label=rank.label, attempt=rank.attempt, pid=pid)
+
+    def refuse(self, rank: Rank, why: str, code: int) -> None:
+        self.by_label[rank.label] = rank
+        self._over = False
+        self._tell("nostart", label=rank.label, attempt=rank.attempt, why=why, code=code)
+
+    # --- ending ---
+
+    def reaped(self, pid: int, status: int) -> bool:
+        """The reaper saw `pid` end.  False: not one of ours (an orphan of one of ours)."""
+        rank = self._by_pid.pop(pid, None)
+        if rank is None:
+            return False
+        self.ended(rank, *process.exit_of(status))
+        return True
+
+    def ended(self, rank: Rank, code: Optional[int], number: Optional[int]) -> None:
+        at = time.time()
+        self._by_pid.pop(rank.pid, None)
+        rank.alive = False
+        total = 0
+        if rank.output is not None:
+            rank.output.drain()
+            total = rank.output.total
+        self._tell(
+            "exit",
+            label=rank.label,
+            attempt=rank.attempt,
+            code=code,
+            signal=number,
+            at=at,
+            stopped=rank.stopped,
+            oom=number == signal.SIGKILL and self._oom_since(),
+            bytes=total,
+        )
+
+    def _oom_since(self) -> bool:
+        now = cgroup.oom_kills() or 0
+        risen, self._oom = now > self._oom, now
+        return risen
+
+    @property
+    def alive(self) -> List[Rank]:
+        return [rank for rank in self.by_label.values() if rank.alive]
+
+    def stop(self, grace: float) -> None:
+        """The ladder: the main process, then its group, then everything, then the leftovers."""
+        self._cancel_ladder()
+        for rank in self.alive:
+            rank.stopped = True
+            _signal(proc.main_child(rank.pid) if proc.is_shell(rank.pid) else rank.pid, signal.SIGTERM, rank.pid)
+        if not self.alive:
+            self.finish(0)
+            return
+        self._ladder = [
+            self._loop.after(grace, self._terminate_groups),
+            self._loop.after(grace + min(GROUP_PAUSE, grace), self.kill),
+        ]
+
+    def _cancel_ladder(self) -> None:
+        for timer in self._ladder:
+            timer.cancel()
+        self._ladder = []
+
+    def _terminate_groups(self) -> None:
+        for rank in self.alive:
+            _signal_group(rank.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._cancel_ladder()
+        for rank in self.alive:
+            rank.stopped = True
+            _signal_group(rank.pid, signal.SIGKILL)
+        self.finish(0)
+
+    def finish(self, grace: float) -> None:
+        """All ranks have ended or must: end what they left behind, then say that nothing is left."""
+        if self._over or self._sweeping is not None:
+            self._sweep_until = min(self._sweep_until, self._loop.now() + grace)
+            return
+        self._sweep_until = self._loop.now() + grace
+        for pid in self._leftovers():
+            _signal(pid, signal.SIGTERM if grace else signal.SIGKILL, pid)
+        self._sweep()
+
+    def _leftovers(self) -> List[int]:
+        spared = set(self.spared())
+        for pid in list(spared):
+            spared.update(proc.descendants(pid))
+        return [pid for pid in proc.descendants(os.getpid()) if pid not in spared]
+
+    def _sweep(self) -> None:
+        """A descendant can fork while we look, so look until there is none."""
+        self._sweeping = None
+        left = self._leftovers()
+        if left:
+            if self._loop.now() >= self._sweep_until:
+                for pid in left:
+                    _signal(pid, signal.SIGKILL, pid)
+            self._sweeping = self._loop.after(SWEEP_PAUSE, self._sweep)
+            return
+        self._cancel_ladder()
+        for rank in self.by_label.values():
+            if rank.output is not None and not rank.output.ended:
+                rank.output.drain()
+                rank.output.close()
+        self._over = True
+        self.on_over()
+
+    def clear(self) -> None:
+        self.by_label.clear()
+        self._by_pid.clear()
+
+    # --- looking ---
+
+    def samples(self) -> List[Tuple[str, float, float]]:
+        """(label, CPU seconds of its tree, when it last wrote) of every living rank."""
+        return [
+            (rank.label, round(proc.tree_cpu(rank.pid), 2), rank.output.last if rank.output else 0.0)
+            for rank in self.alive
+        ]
+
+
+def _signal(pid: Optional[int], number: int, fallback: int) -> None:
+    try:
+        os.kill(pid or fallback, number)
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        pass  # it changed its user: SIGKILL to its group comes next
+
+
+def _signal_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        _signal(pid, number, pid)

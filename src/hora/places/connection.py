@@ -1,0 +1,106 @@
+"""The client's end of the control channel: blocking, one thread."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections import deque
+
+from hora.agent import frames
+from hora.errors import LeadGone
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from hora.agent.frames import Header
+
+CHUNK = 1 << 20
+
+
+class Connection:
+    """`ask` sends a request and returns its number; `frames` gives what has come, waiting if need be."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.sock.setblocking(True)
+        self.closed = False
+        self._decoder = frames.Decoder()
+        self._number = 0
+        self._ready: deque[tuple[Header, bytes]] = deque()
+
+    @classmethod
+    def to_socket(cls, path: str) -> Connection:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.connect(path)
+        except OSError as problem:
+            sock.close()
+            raise LeadGone(f"the lead of this run doesn't answer ({problem.strerror})") from problem
+        connection = cls(sock)
+        connection.send({"t": "client", "v": 1})
+        return connection
+
+    def fileno(self) -> int:
+        return self.sock.fileno()
+
+    def send(self, header: Header, body: bytes = b"") -> None:
+        try:
+            self.sock.sendall(frames.encode(header, body))
+        except OSError as problem:
+            self.closed = True
+            raise LeadGone("the lead of this run has gone away") from problem
+
+    def ask(self, kind: str, body: bytes = b"", **values: Any) -> int:
+        self._number += 1
+        self.send({"t": kind, "id": self._number, **values}, body)
+        return self._number
+
+    def frames(self, timeout: float | None = None) -> Sequence[tuple[Header, bytes]]:
+        """What has come; empty when nothing did within `timeout` or the lead has gone (`closed`)."""
+        if self._ready:
+            ready, self._ready = list(self._ready), deque()
+            return ready
+        if self.closed:
+            return []
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            if timeout is not None and not select.select([self.sock], [], [], left)[0]:
+                return []
+            found = self._receive()
+            if found or self.closed:
+                return found
+
+    def _receive(self) -> list[tuple[Header, bytes]]:
+        try:
+            data = self.sock.recv(CHUNK)
+        except OSError:
+            data = b""
+        if not data:
+            self.closed = True
+            return []
+        return list(self._decoder.feed(data))
+
+    def answer(self, kind: str, timeout: float = 30.0, **values: Any) -> tuple[Header, bytes]:
+        """One request, its one reply."""
+        number = self.ask(kind, **values)
+        until = time.monotonic() + timeout
+        kept: deque[tuple[Header, bytes]] = deque()
+        try:
+            while not self.closed and time.monotonic() < until:
+                found = list(self.frames(until - time.monotonic()))
+                for position, (header, body) in enumerate(found):
+                    if header.get("id") == number:
+                        kept.extend(found[position + 1 :])
+                        return header, body
+                    kept.append((header, body))
+        finally:
+            self._ready.extend(kept)
+        raise LeadGone(f"the lead of this run gave no answer to {kind!r} within {timeout:.0f} s")
+
+    def close(self) -> None:
+        self.closed = True
+        self.sock.close()

@@ -1,0 +1,240 @@
+"""This machine: a keeper, a lead and one agent per run, no daemon; runs are folders with plain files."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import socket
+import time
+
+from hora import names, plan, state
+from hora.agent.lead import documents
+from hora.agent.lead.store import Store
+from hora.errors import LeadGone, PlaceError, RunNotFound, UsageError
+from hora.places.base import Chunk
+from hora.places.connection import Connection
+from hora.places.local import paths
+from hora.places.local.warm import Warm
+from hora.record import replace
+from hora.scene import seats
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from hora.places.base import Submission
+
+RUN = "run.json"
+
+
+class LocalPlace:
+    name = "local"
+
+    def __init__(self) -> None:
+        self._warm: Warm | None = None
+
+    # --- submitting ---
+
+    def warm_up(self, attached: bool) -> None:
+        """A job will be submitted soon."""
+        self._warm = Warm(attached)
+
+    def cool_down(self) -> None:
+        """It won't."""
+        if self._warm is not None:
+            self._warm.forget()
+            self._warm = None
+
+    def render(self, submission: Submission) -> str:
+        """On this machine nothing is made but processes: the plan says which."""
+        return json.dumps(plan.to_data(submission.plan), indent=2)
+
+    def submit(self, submission: Submission) -> tuple[str, Connection | None]:
+        spec = submission.spec
+        run = names.run_id(os.urandom(8))
+        folder = paths.make_run_folder(f"{spec.name}-{run}")
+        info = {
+            "id": run,
+            "name": spec.name,
+            "place": self.name,
+            "createdAt": time.time(),
+            "command": list(spec.roles[0].command),
+            "socket": paths.socket_path(run),
+            "attached": submission.attached,
+            "keep": spec.keep,
+        }
+        documents.write_atomically(os.path.join(folder, RUN), json.dumps(info, indent=1).encode())
+        text = plan.dumps(submission.plan).encode()
+        documents.write_atomically(os.path.join(folder, "plan.json"), text)
+        warm = self._warm if self._warm is not None and self._warm.attached == submission.attached else None
+        if warm is None:
+            self.cool_down()
+            warm = Warm(submission.attached)
+        self._warm = None
+        warm.begin(self._config(submission, info, folder))
+        return run, Connection(warm.owner) if warm.owner is not None else None
+
+    def _config(self, submission: Submission, info: dict[str, Any], folder: str) -> dict[str, Any]:
+        spec = submission.spec
+        members = list(dict.fromkeys(seat.member for seat in seats(submission.plan)))
+        folder_of_code = spec.code.path if spec.code is not None and spec.code.path else os.getcwd()
+        return {
+            "socket": info["socket"],
+            "lead": {
+                "run": {key: info[key] for key in ("id", "name", "place", "createdAt", "command")},
+                "plan": plan.to_data(submission.plan),
+                "folder": folder,
+                "notes": list(submission.notes),
+                "same_clock": True,
+                "one_machine": True,
+            },
+            "agent": {
+                "run": info["id"],
+                "host": socket.gethostname(),
+                "members": members,
+                "folder": os.path.join(folder, "agent"),
+                "lead": [info["socket"]],
+                "incarnation": 1,
+                "output": submission.plan.output * len(members),
+                "ports": list(submission.plan.ports),
+                "grace": submission.plan.limits.grace,
+                "cwd": folder_of_code,
+            },
+        }
+
+    # --- looking ---
+
+    def _folders(self) -> list[tuple[str, dict[str, Any]]]:
+        found = []
+        try:
+            entries = os.listdir(paths.runs_folder())
+        except FileNotFoundError:
+            return []
+        except OSError as problem:
+            raise PlaceError(f"{paths.runs_folder()} can't be read: {problem.strerror}") from problem
+        for entry in entries:
+            folder = os.path.join(paths.runs_folder(), entry)
+            info = _read(os.path.join(folder, RUN))
+            if info is not None:
+                found.append((folder, info))
+        return sorted(found, key=lambda item: item[1]["createdAt"])
+
+    def _find(self, name: str) -> tuple[str, dict[str, Any]]:
+        known = self._folders()
+        exact = [item for item in known if name in (item[1]["id"], os.path.basename(item[0]))]
+        if exact:
+            return exact[-1]
+        by_name = [item for item in known if item[1]["name"] == name]
+        if by_name:
+            return by_name[-1]
+        begun = [item for item in known if item[1]["id"].startswith(name)] if name else []
+        if len(begun) == 1:
+            return begun[0]
+        if begun:
+            raise UsageError(f"{name!r} is the beginning of {', '.join(item[1]['id'] for item in begun)}: say more")
+        last = ", ".join(item[1]["id"] for item in known[-4:])
+        raise RunNotFound(f"no run {name!r} on this machine" + (f"; the newest are {last}" if last else ""))
+
+    def find(self, name: str) -> str:
+        return str(self._find(name)[1]["id"])
+
+    def folder(self, run: str) -> str:
+        return self._find(run)[0]
+
+    def list(self) -> list[state.RunStatus]:
+        return [self._status(folder, info) for folder, info in self._folders()]
+
+    def status(self, run: str) -> state.RunStatus:
+        return self._status(*self._find(run))
+
+    def _status(self, folder: str, info: dict[str, Any]) -> state.RunStatus:
+        known = _read(os.path.join(folder, documents.STATUS))
+        alive = is_locked(folder)
+        if known is None:
+            return self._unbegun(info, alive)
+        status = state.RunStatus.from_json(known)
+        if status.ended or alive:
+            return status
+        known = _read(os.path.join(folder, documents.STATUS))  # it may have ended between the two looks
+        status = state.RunStatus.from_json(known) if known is not None else status
+        if status.ended:
+            return status
+        reason = "its processes are gone without a verdict: all were killed, or the machine was restarted"
+        return replace(status, phase=state.FAILED, reason=reason, exit_code=125, origin=state.ORIGIN_HORA)
+
+    def _unbegun(self, info: dict[str, Any], alive: bool) -> state.RunStatus:
+        young = time.time() - info["createdAt"] < 10
+        status = state.RunStatus(
+            id=info["id"],
+            name=info["name"],
+            place=self.name,
+            phase=state.QUEUED,
+            reason="its lead is about to begin",
+            created_at=info["createdAt"],
+            command=tuple(info["command"]),
+        )
+        if alive or young:
+            return status
+        reason = "its lead never began: look at hora.log in the run's folder"
+        return replace(status, phase=state.FAILED, reason=reason, exit_code=125, origin=state.ORIGIN_HORA)
+
+    # --- talking, reading ---
+
+    def attach(self, run: str) -> Connection:
+        folder, info = self._find(run)
+        if not is_locked(folder):
+            raise LeadGone(f"run {info['id']} has ended")
+        return Connection.to_socket(info["socket"])
+
+    def history(self, run: str, start: int = 0) -> Iterator[Chunk]:
+        place = os.path.join(self.folder(run), "output")
+        if not os.path.isdir(place):
+            return
+        store = Store(place)
+        try:
+            number = start
+            while True:
+                entries = store.entries(number)
+                if not entries:
+                    return
+                for entry in entries:
+                    body = store.body(entry)
+                    dropped = entry.length if body is None else 0
+                    yield Chunk(number, store.label(entry), entry.time, entry.attempt, body or b"", dropped)
+                    number += 1
+        finally:
+            store.close()
+
+    def results(self, run: str) -> dict[str, bytes]:
+        return documents.read_results(self.folder(run))
+
+    def delete(self, run: str) -> None:
+        folder, info = self._find(run)
+        if is_locked(folder):
+            raise UsageError(f"run {info['id']} is still going on: `hora stop {info['id']}` first")
+        shutil.rmtree(folder)
+
+
+def is_locked(folder: str) -> bool:
+    """Whether the run's keeper lives: it holds the lock, and the kernel lets go of it whatever happens."""
+    try:
+        fd = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def _read(path: str) -> dict[str, Any] | None:
+    try:
+        return documents.read_json(path)
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,62 @@
+"""The keeper's process, started before the job is read: its imports overlap with ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_CODE = "import sys; sys.path.insert(0, {place!r}); from hora.agent.local import main; sys.exit(main({owner}))"
+
+
+class Warm:
+    """A keeper that waits for its configuration; `forget` when there is none for it."""
+
+    def __init__(self, attached: bool) -> None:
+        self.attached = attached
+        self.owner: socket.socket | None = None
+        theirs: socket.socket | None = None
+        if attached:
+            self.owner, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+            theirs.set_inheritable(True)
+        reader, self._writer = os.pipe()
+        place = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+        code = _CODE.format(place=place, owner=theirs.fileno() if theirs is not None else -1)
+        self.pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-S", "-E", "-c", code],
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, reader, 0)],
+            setsid=True,
+            setsigmask=[],
+            setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE],
+        )
+        os.close(reader)
+        if theirs is not None:
+            theirs.close()
+
+    def begin(self, config: dict[str, Any]) -> None:
+        with os.fdopen(self._writer, "wb") as file:
+            file.write(json.dumps(config).encode())
+        self._writer = -1
+
+    def forget(self) -> None:
+        if self._writer >= 0:
+            os.close(self._writer)
+            self._writer = -1
+            os.waitpid(self.pid, 0)
+        if self.owner is not None:
+            self.owner.close()
+
+    def wait(self) -> None:
+        """Until the keeper has gone: nothing of the run is left then."""
+        try:
+            os.waitpid(self.pid, 0)
+        except ChildProcessError:
+            pass  # somebody else has waited

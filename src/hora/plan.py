@@ -47,7 +47,7 @@ from hora.symbols import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional, Tuple, Type
+    from typing import Any
 
     from hora.symbols import Pairs as Pairs
     from hora.symbols import Symbol as Symbol
@@ -59,7 +59,7 @@ __all__ = [
     "Attempt", "EndRule", "File", "FilePath", "Host", "HostCount", "HostIndex", "HostPort", "HostPorts",
     "HostSlots", "Hosts", "Index", "Interface", "Join", "Json", "LaunchPlan", "Limits", "LocalRank",
     "LocalWorld", "Map", "Numbers", "PlanError", "Port", "Rank", "RankInMember", "Restarts",
-    "RolePlan", "RunId", "Scene", "Seat", "Size", "Spot", "Start", "Threads", 
+    "RolePlan", "RunId", "Scene", "Seat", "Size", "Spot", "Start", "Threads",
     "World", "bracket", "dumps", "environment", "from_data", "hora_env", "loads", "number", "resolve",
     "seats", "served", "starts", "to_data",
 ]  # fmt: skip
@@ -80,22 +80,22 @@ class RolePlan(Record):
 
     name: str
     replicas: int
-    command: Tuple[Value, ...]  # with MPIRUN: what each rank runs; empty when the launcher brings its own
+    command: tuple[Value, ...]  # with MPIRUN: what each rank runs; empty when the launcher brings its own
     ranks: int = 1  # per member
     start: str = SPAWN
-    launcher: Tuple[Value, ...] = ()  # with MPIRUN: what member 0 runs; empty when another role has it
+    launcher: tuple[Value, ...] = ()  # with MPIRUN: what member 0 runs; empty when another role has it
     env: Pairs = ()  # what the framework can't do without (RANK, MASTER_ADDR)
     user_env: Pairs = ()  # set by the user
-    files: Tuple[File, ...] = ()
-    ports: Tuple[str, ...] = ()  # names; each member gets one port for each
+    files: tuple[File, ...] = ()
+    ports: tuple[str, ...] = ()  # names; each member gets one port for each
     in_world: bool = True  # False: a helper (parameter server, evaluator, service) outside the numbering
-    cpus: Optional[float] = None  # per member, as asked
+    cpus: float | None = None  # per member, as asked
     gpus: int = 0  # per member, as asked
     defaults: Pairs = ()  # good advice (OMP_NUM_THREADS); one that resolves to nothing is not set
-    rank_ports: Tuple[str, ...] = ()  # names; each rank gets one port for each
+    rank_ports: tuple[str, ...] = ()  # names; each rank gets one port for each
 
     @property
-    def port_names(self) -> Tuple[str, ...]:
+    def port_names(self) -> tuple[str, ...]:
         """Every port that each member needs, under the names that `Spot.ports` carries."""
         return self.ports + tuple(f"{name}/{rank}" for rank in range(self.ranks) for name in self.rank_ports)
 
@@ -103,31 +103,31 @@ class RolePlan(Record):
 class EndRule(Record):
     """The run has succeeded when all ranks of these roles ended with 0; the other roles are stopped then."""
 
-    decides: Tuple[str, ...]
+    decides: tuple[str, ...]
 
 
 class Limits(Record):
     """Seconds; None is no limit."""
 
-    schedule: Optional[float] = 1800.0
-    start: Optional[float] = 600.0
-    stall: Optional[float] = 900.0
-    total: Optional[float] = None
+    schedule: float | None = 1800.0
+    start: float | None = 600.0
+    stall: float | None = 900.0
+    total: float | None = None
     grace: float = 30.0
 
 
 class LaunchPlan(Record):
     job: str
     framework: str
-    roles: Tuple[RolePlan, ...]
+    roles: tuple[RolePlan, ...]
     end: EndRule
-    checks: Tuple[str, ...] = ()  # python, mpi, torch, ...: what must be equal on all hosts
+    checks: tuple[str, ...] = ()  # python, mpi, torch, ...: what must be equal on all hosts
     limits: Limits = Limits()
     restarts: int = 0
-    setup: Tuple[str, ...] = ()  # one command, once per host, before the ranks
+    setup: tuple[str, ...] = ()  # one command, once per host, before the ranks
     stall: str = "report"  # or "kill"
     output: int = 5 * 1024**3  # bytes kept per member
-    ports: Tuple[int, int] = (0, 0)  # range to choose ports from; (0, 0): any below the ephemeral range
+    ports: tuple[int, int] = (0, 0)  # range to choose ports from; (0, 0): any below the ephemeral range
     version: int = PLAN_VERSION
     interface: str = "auto"  # or the name of the one to use
 
@@ -144,7 +144,7 @@ class LaunchPlan(Record):
 
 # --- JSON, both ways ---------------------------------------------------------------------------------
 
-_NODES: Dict[str, Type[Any]] = {
+_NODES: dict[str, type[Any]] = {
     cls.__name__: cls for cls in (*SYMBOLS, Map, File, RolePlan, EndRule, Limits, LaunchPlan)
 }
 _TAG = "$"

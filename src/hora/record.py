@@ -28,9 +28,13 @@ class Record:
     _defaults: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
-        own = [name for name in cls.__dict__.get("__annotations__", {}) if not name.startswith("_")]
+        # Before 3.10 a class without annotations shows its base's, which changes nothing here.
+        own = [name for name in getattr(cls, "__annotations__", {}) if not name.startswith("_")]
         cls._fields = cls._fields + tuple(name for name in own if name not in cls._fields)
-        cls._defaults = {**cls._defaults, **{name: cls.__dict__[name] for name in own if name in cls.__dict__}}
+        cls._defaults = {
+            **cls._defaults,
+            **{name: cls.__dict__[name] for name in own if name in cls.__dict__},
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cls = type(self)
@@ -42,6 +46,8 @@ class Record:
         for name, value in kwargs.items():
             if name not in cls._fields:
                 raise TypeError(f"{cls.__name__} has no field {name!r}")
+            if name in cls._fields[: len(args)]:
+                raise TypeError(f"{cls.__name__} got {name!r} twice")
             values[name] = value
         if len(values) != len(cls._fields):
             missing = [name for name in cls._fields if name not in values]

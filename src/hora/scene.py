@@ -38,7 +38,8 @@ from hora.symbols import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Type
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from hora.plan import LaunchPlan
     from hora.symbols import Value
@@ -53,7 +54,7 @@ class Spot(Record):
     address: str
     interface: str = "lo"
     threads: int = 1
-    ports: Tuple[Tuple[str, int], ...] = ()  # one for each of the role's `port_names`
+    ports: tuple[tuple[str, int], ...] = ()  # one for each of the role's `port_names`
     folder: str = ""  # where the role's files are written
 
 
@@ -102,7 +103,7 @@ class Numbers(Record):
 # --- numbering ---------------------------------------------------------------------------------------
 
 
-def seats(plan: LaunchPlan) -> List[Seat]:
+def seats(plan: LaunchPlan) -> list[Seat]:
     """Every rank in global order: roles as the plan lists them, then members, then ranks."""
     return [
         Seat(role.name, index, rank)
@@ -112,16 +113,16 @@ def seats(plan: LaunchPlan) -> List[Seat]:
     ]
 
 
-def number(scene: Scene) -> Dict[Seat, Numbers]:
+def number(scene: Scene) -> dict[Seat, Numbers]:
     """Number all ranks at once.  Ranks outside the world are numbered within their own role."""
     outside = {role.name for role in scene.plan.roles if not role.in_world}
-    groups: Dict[str, List[Seat]] = {}
+    groups: dict[str, list[Seat]] = {}
     for seat in seats(scene.plan):
         groups.setdefault(seat.role if seat.role in outside else "", []).append(seat)
-    numbered: Dict[Seat, Numbers] = {}
+    numbered: dict[Seat, Numbers] = {}
     for group in groups.values():
         hosts = [scene.spot(seat.role, seat.index).host for seat in group]
-        filled: Dict[str, int] = {}
+        filled: dict[str, int] = {}
         local = []
         for host in hosts:
             local.append(filled.get(host, 0))
@@ -132,9 +133,9 @@ def number(scene: Scene) -> Dict[Seat, Numbers]:
     return numbered
 
 
-def _host_slots(scene: Scene) -> List[Tuple[str, int]]:
+def _host_slots(scene: Scene) -> list[tuple[str, int]]:
     """Address and number of ranks of each host of the world, in the order of HostIndex."""
-    slots: Dict[str, Tuple[str, int]] = {}
+    slots: dict[str, tuple[str, int]] = {}
     for role in scene.plan.roles:
         for index in range(role.replicas if role.in_world else 0):
             spot = scene.spot(role.name, index)
@@ -171,8 +172,8 @@ def _resolve(value: Any, scene: Scene, seat: Seat, numbers: Numbers) -> Any:
     return handler(value, scene, seat, numbers)
 
 
-def _flat(parts: Sequence[Value], scene: Scene, seat: Seat, numbers: Numbers) -> List[str]:
-    texts: List[str] = []
+def _flat(parts: Sequence[Value], scene: Scene, seat: Seat, numbers: Numbers) -> list[str]:
+    texts: list[str] = []
     for part in parts:
         resolved = _resolve(part, scene, seat, numbers)
         texts.extend(resolved if isinstance(resolved, list) else [str(resolved)])
@@ -200,7 +201,7 @@ def _host_port(scene: Scene, role: str, index: int, name: str) -> str:
     return f"{bracket(scene.spot(role, index).address)}:{_port(scene, role, index, name)}"
 
 
-def _host_ports(scene: Scene, role: str, name: str) -> List[str]:
+def _host_ports(scene: Scene, role: str, name: str) -> list[str]:
     plan = scene.plan.role(role)
     names = [f"{name}/{rank}" for rank in range(plan.ranks)] if name in plan.rank_ports else [name]
     return [_host_port(scene, role, index, each) for index in range(plan.replicas) for each in names]
@@ -212,7 +213,7 @@ def _interface(symbol: Interface, spot: Spot) -> str:
     return symbol.prefix + spot.interface
 
 
-_HANDLERS: Dict[Type[Any], Callable[[Any, Scene, Seat, Numbers], Any]] = {
+_HANDLERS: dict[type[Any], Callable[[Any, Scene, Seat, Numbers], Any]] = {
     Host: lambda v, scene, seat, n: scene.spot(v.role, v.index).address,
     Hosts: lambda v, scene, seat, n: [
         scene.spot(v.role, index).address for index in range(scene.plan.role(v.role).replicas)

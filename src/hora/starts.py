@@ -11,7 +11,7 @@ from hora.symbols import MPIRUN, PER_HOST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Mapping, Optional, Tuple
+    from collections.abc import Mapping
 
     from hora.plan import RolePlan
     from hora.scene import Numbers, Scene
@@ -24,13 +24,13 @@ class Start(Record):
     """One process, everything resolved.  `environment` puts its variables together."""
 
     seat: Seat
-    argv: Tuple[str, ...]
-    env: Tuple[Tuple[str, str], ...]  # stronger than what the host has
-    files: Tuple[Tuple[str, str, bool], ...] = ()  # name, content, executable
-    defaults: Tuple[Tuple[str, str], ...] = ()  # weaker
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]  # stronger than what the host has
+    files: tuple[tuple[str, str, bool], ...] = ()  # name, content, executable
+    defaults: tuple[tuple[str, str], ...] = ()  # weaker
 
 
-def hora_env(scene: Scene, seat: Seat, numbers: Numbers) -> Dict[str, str]:
+def hora_env(scene: Scene, seat: Seat, numbers: Numbers) -> dict[str, str]:
     """What every process gets from Hora.  One that starts ranks by itself (torchrun, mpirun) has no rank."""
     role = scene.plan.role(seat.role)
     spot = scene.spot(seat.role, seat.index)
@@ -64,7 +64,7 @@ _PROCESS_NAMES = (
 )  # fmt: skip
 
 
-def environment(start: Start, base: Mapping[str, str]) -> Dict[str, str]:
+def environment(start: Start, base: Mapping[str, str]) -> dict[str, str]:
     """All variables of a process on a host that has `base`.
 
     What an outer run set, when this one was started by one of its ranks, is left out.
@@ -80,11 +80,11 @@ def environment(start: Start, base: Mapping[str, str]) -> Dict[str, str]:
     return env
 
 
-def starts(scene: Scene) -> Dict[Seat, Start]:
+def starts(scene: Scene) -> dict[Seat, Start]:
     """Every process that an agent starts: one per rank, per host or per launcher, as the roles say."""
     by_role = _by_role(scene)
     world = [numbers for role, members in by_role if role.in_world for _, numbers in members]
-    ready: Dict[Seat, Start] = {}
+    ready: dict[Seat, Start] = {}
     for role, members in by_role:
         if role.start == MPIRUN:
             if role.launcher:  # it speaks for the whole world, even when its own role is outside
@@ -97,9 +97,9 @@ def starts(scene: Scene) -> Dict[Seat, Start]:
     return ready
 
 
-def served(scene: Scene) -> Dict[Seat, Start]:
+def served(scene: Scene) -> dict[Seat, Start]:
     """Every rank that a launcher starts and that asks its agent what to run, by the rank's seat."""
-    ready: Dict[Seat, Start] = {}
+    ready: dict[Seat, Start] = {}
     for role, members in _by_role(scene):
         if role.start == MPIRUN and role.command:
             builder = _Builder(scene, role, role.command)
@@ -107,15 +107,15 @@ def served(scene: Scene) -> Dict[Seat, Start]:
     return ready
 
 
-def _by_role(scene: Scene) -> List[Tuple[RolePlan, List[Tuple[Seat, Numbers]]]]:
-    members: Dict[str, List[Tuple[Seat, Numbers]]] = {role.name: [] for role in scene.plan.roles}
+def _by_role(scene: Scene) -> list[tuple[RolePlan, list[tuple[Seat, Numbers]]]]:
+    members: dict[str, list[tuple[Seat, Numbers]]] = {role.name: [] for role in scene.plan.roles}
     for seat, numbers in number(scene).items():
         members[seat.role].append((seat, numbers))
     return [(role, members[role.name]) for role in scene.plan.roles]
 
 
-def _first_per_host(scene: Scene, members: List[Tuple[Seat, Numbers]]) -> List[Tuple[Seat, Numbers]]:
-    first: Dict[str, Tuple[Seat, Numbers]] = {}
+def _first_per_host(scene: Scene, members: list[tuple[Seat, Numbers]]) -> list[tuple[Seat, Numbers]]:
+    first: dict[str, tuple[Seat, Numbers]] = {}
     for seat, numbers in members:
         first.setdefault(scene.spot(seat.role, seat.index).host, (seat, numbers))
     return list(first.values())
@@ -124,11 +124,11 @@ def _first_per_host(scene: Scene, members: List[Tuple[Seat, Numbers]]) -> List[T
 class _Builder:
     """Makes the processes of one role; what is equal for all of them is resolved once."""
 
-    def __init__(self, scene: Scene, role: RolePlan, command: Tuple[Value, ...]) -> None:
+    def __init__(self, scene: Scene, role: RolePlan, command: tuple[Value, ...]) -> None:
         self.scene = scene
         self.role = role
         self.command = command
-        self._known: Dict[int, str] = {}  # by id: the plan keeps its values alive
+        self._known: dict[int, str] = {}  # by id: the plan keeps its values alive
 
     def start(self, seat: Seat, numbers: Numbers) -> Start:
         env = hora_env(self.scene, seat, numbers)
@@ -151,7 +151,7 @@ class _Builder:
         )
 
     def _text(self, value: Value, seat: Seat, numbers: Numbers) -> str:
-        text: Optional[str] = self._known.get(id(value))
+        text: str | None = self._known.get(id(value))
         if text is None:
             text = resolve(value, self.scene, seat, numbers)
             if same_for_all(value):

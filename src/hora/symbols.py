@@ -10,7 +10,7 @@ from hora.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Tuple, Union
+    from typing import Any
 
 
 class PlanError(ValueError):
@@ -135,7 +135,7 @@ class HostSlots(Record):
 class Join(Record):
     """Its parts as text, joined.  The items of a part that is a list (Hosts, HostPorts) are parts, too."""
 
-    parts: Tuple[Value, ...]
+    parts: tuple[Value, ...]
     sep: str = ""
 
 
@@ -148,7 +148,7 @@ class Json(Record):
 class Map(Record):
     """An object inside Json."""
 
-    pairs: Tuple[Tuple[str, Tree], ...]
+    pairs: tuple[tuple[str, Tree], ...]
 
 
 class FilePath(Record):
@@ -163,12 +163,12 @@ SYMBOLS = (
     Join, Json, FilePath,
 )  # fmt: skip
 
-if TYPE_CHECKING:
-    Symbol = Union[
-        Host, Hosts, Port, HostPort, HostPorts, Rank, LocalRank, RankInMember, Index, World, LocalWorld,
-        HostCount, HostIndex, Size, Interface, Threads, RunId, Attempt, Restarts, HostSlots,
-        Join, Json, FilePath,
-    ]  # fmt: skip
-    Value = Union[str, Symbol]
-    Tree = Union[None, bool, int, float, str, Tuple[Any, ...], Map, Symbol]
-    Pairs = Tuple[Tuple[str, Value], ...]
+if TYPE_CHECKING:  # only read by type checkers: Python 3.8 couldn't run it
+    Symbol = (
+        Host | Hosts | Port | HostPort | HostPorts | Rank | LocalRank | RankInMember | Index | World
+        | LocalWorld | HostCount | HostIndex | Size | Interface | Threads | RunId | Attempt | Restarts
+        | HostSlots | Join | Json | FilePath
+    )  # fmt: skip
+    Value = str | Symbol
+    Tree = None | bool | int | float | str | tuple[Any, ...] | Map | Symbol
+    Pairs = tuple[tuple[str, Value], ...]

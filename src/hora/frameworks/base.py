@@ -10,7 +10,10 @@ from hora.plan import (
     STARTS,
     EndRule,
     FilePath,
+    Host,
+    HostPort,
     HostPorts,
+    Hosts,
     Interface,
     Join,
     LaunchPlan,
@@ -18,6 +21,7 @@ from hora.plan import (
     PlanError,
     Port,
     RolePlan,
+    Size,
     Threads,
 )
 from hora.record import Record, fields, replace
@@ -144,20 +148,23 @@ def _check_role(plan: LaunchPlan, role: RolePlan) -> None:
         raise PlanError(f"role {role.name}: start is one of {', '.join(STARTS)}, not {role.start!r}")
     if plan.role(role.name) is not role:
         raise PlanError(f"two roles are called {role.name!r}")
-    files = {file.name for file in role.files}
     for symbol in _symbols((role.command, role.launcher, role.env, role.defaults, role.files)):
-        target = getattr(symbol, "role", None)
-        if target is not None:
-            other = plan.role(target)
-            if getattr(symbol, "index", 0) >= other.replicas:
-                raise PlanError(f"role {role.name} names {target}-{symbol.index}, which isn't there")
-            if isinstance(symbol, (Port, HostPorts)) and symbol.name not in (
-                *other.port_names,
-                *other.rank_ports,
-            ):
-                raise PlanError(f"role {role.name} names port {symbol.name!r}, which {target} has not")
-        if isinstance(symbol, FilePath) and symbol.name not in files:
-            raise PlanError(f"role {role.name} names file {symbol.name!r}, which it doesn't declare")
+        _check_symbol(plan, role, symbol)
+
+
+def _check_symbol(plan: LaunchPlan, role: RolePlan, symbol: Any) -> None:
+    if isinstance(symbol, FilePath) and symbol.name not in {file.name for file in role.files}:
+        raise PlanError(f"role {role.name} names file {symbol.name!r}, which it doesn't declare")
+    if not isinstance(symbol, (Host, Hosts, HostPort, HostPorts, Port, Size)):
+        return
+    other = plan.role(symbol.role)
+    index = getattr(symbol, "index", 0)
+    if index >= other.replicas:
+        raise PlanError(f"role {role.name} names {other.name}-{index}, which isn't there")
+    if isinstance(symbol, (HostPort, HostPorts, Port)):
+        of_all = (*other.ports, *other.rank_ports) if isinstance(symbol, HostPorts) else other.port_names
+        if symbol.name not in of_all:
+            raise PlanError(f"role {role.name} names port {symbol.name!r}, which {other.name} has not")
 
 
 def _symbols(node: Any) -> Iterator[Any]:

@@ -125,8 +125,6 @@ class Agent:
         self.code = 1
         self._leaving = True
         self._end_ranks(min(self.config.get("grace", 30.0), ORPHAN_GRACE))
-        if not self.ranks.by_label:
-            self.loop.stop()
 
     def _end_ranks(self, grace: float) -> None:
         self.inside.close_all()
@@ -264,8 +262,6 @@ class Agent:
             self.ranks.finish(header["grace"])
         else:
             self.ranks.stop(header["grace"])
-        if not self.ranks.by_label:
-            self._attempt_over()
 
     def _attempt_over(self) -> None:
         self.tell("gone", attempt=self._attempt)

@@ -13,10 +13,14 @@ from hora.agent import proc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, NoReturn, Optional, Sequence, Tuple
+    from typing import Any, Dict, NoReturn, Optional, Sequence, Tuple
 
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
+# Handled or ignored by us; a program expects them as the system sets them.
+_HANDLED = (
+    signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGQUIT, signal.SIGXFSZ,
+)  # fmt: skip
 
 
 class CannotStart(Exception):
@@ -65,10 +69,18 @@ def spawn(
     """Fork and exec; the child's own words go to `output`.  Call it from the main thread only: the kernel
     sends the parent-death signal when the *thread* that forked ends."""
     parent = os.getpid()
+    before = block_signals()
     pid = os.fork()
     if pid == 0:
         _child(path, argv, env, cwd, output, stdin, terminal, parent)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return pid
+
+
+def block_signals() -> Any:
+    """Around a fork: a signal to the child, while it still has its parent's handlers, would be written to the
+    wake-up pipe that both share, and the parent would take it for its own."""
+    return signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
 
 
 def _child(
@@ -86,8 +98,9 @@ def _child(
         os.setsid()
         proc.die_with_parent(signal.SIGKILL, parent)
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGXFSZ):
+        for number in _HANDLED:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
         stdin = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
         os.dup2(stdin, 0)
         os.dup2(output, 1)
@@ -126,11 +139,17 @@ def fork_child(name: str, run: object) -> int:
     """Fork a part of Hora itself (lead, agent): it shares what is imported already."""
     sys.stdout.flush()
     sys.stderr.flush()
+    before = block_signals()
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return pid
     code = 1
     try:
+        signal.set_wakeup_fd(-1)
+        for number in _HANDLED:
+            signal.signal(number, signal.SIG_IGN if number == signal.SIGPIPE else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         proc.set_name(name)
         code = run()  # type: ignore[operator]
     except SystemExit as leave:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hora.agent.journal import Journal
     from hora.agent.loop import Loop, Timer
 
+LEFTOVER_GRACE = 2.0  # for what ended ranks leave behind
 GROUP_PAUSE = 2.0  # between SIGTERM to the group and SIGKILL
 SWEEP_PAUSE = 0.02
 
@@ -149,6 +150,8 @@ class Ranks:
             oom=number == signal.SIGKILL and self._oom_since(),
             bytes=total,
         )
+        if self._ladder and not self.alive:
+            self.finish(LEFTOVER_GRACE)
 
     def _oom_since(self) -> bool:
         now = cgroup.oom_kills() or 0
@@ -183,7 +186,6 @@ class Ranks:
             _signal_group(rank.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        self._cancel_ladder()
         for rank in self.alive:
             rank.stopped = True
             _signal_group(rank.pid, signal.SIGKILL)
@@ -191,7 +193,11 @@ class Ranks:
 
     def finish(self, grace: float) -> None:
         """All ranks have ended or must: end what they left behind, then say that nothing is left."""
-        if self._over or self._sweeping is not None:
+        self._cancel_ladder()
+        if self._over:
+            self._loop.soon(self.on_over)
+            return
+        if self._sweeping is not None:
             self._sweep_until = min(self._sweep_until, self._loop.now() + grace)
             return
         self._sweep_until = self._loop.now() + grace
@@ -215,7 +221,6 @@ class Ranks:
                     _signal(pid, signal.SIGKILL, pid)
             self._sweeping = self._loop.after(SWEEP_PAUSE, self._sweep)
             return
-        self._cancel_ladder()
         for rank in self.by_label.values():
             if rank.output is not None and not rank.output.ended:
                 rank.output.drain()

@@ -91,7 +91,9 @@ def identify(path: str, text: str) -> Mpi | None:
 
 
 def _own_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    return {name: text for name, text in environ.items() if not _FOREIGN.match(name)}
+    own = {name: text for name, text in environ.items() if not _FOREIGN.match(name)}
+    own.setdefault("HOME", "/")  # Open MPI doesn't even tell its version without one
+    return own
 
 
 def compose(
@@ -152,14 +154,16 @@ _OPEN_MPI_FAILED = re.compile(
     r"Process name: \[.*?[,@](?:\d+,)?(\d+)\]\s+Exit code:\s+(\d+)"
     r"|process rank (\d+) with PID \d+ on node \S+ exited\s+on\s+signal (\d+)"
 )
-_HYDRA_FAILED = re.compile(r"BAD TERMINATION.*?PID (\d+) RUNNING AT.*?EXIT CODE: (\d+)", re.DOTALL)
+_HYDRA_FAILED = re.compile(
+    r"BAD TERMINATION.*?EXIT CODE: (\d+)(?:.*?EXIT STRING: .*?\(signal (\d+)\))?", re.DOTALL
+)
 
 
 class Verdict(Record):
-    """What mpirun says of the first rank that failed: its number or its process, and how it ended."""
+    """What mpirun says of the first rank that failed.  Hydra doesn't know which it was: it names the lowest
+    of those that ended badly, also when it killed them itself."""
 
     rank: int | None = None
-    pid: int | None = None
     exit_code: int | None = None
     signal: int | None = None
 
@@ -174,11 +178,8 @@ def verdict(text: str) -> Verdict | None:
         return Verdict(rank=int(killed), signal=int(signal))
     match = _HYDRA_FAILED.search(text)
     if match:
-        pid, code = map(int, match.groups())
-        killed = re.search(r"EXIT STRING: .*?\(signal (\d+)\)", text)
-        if killed:
-            return Verdict(pid=pid, signal=int(killed.group(1)))
-        return Verdict(pid=pid, exit_code=code)
+        code, signal = match.groups()
+        return Verdict(signal=int(signal)) if signal else Verdict(exit_code=int(code))
     return None
 
 

@@ -66,6 +66,7 @@ class Agent:
     def run(self) -> int:
         proc.become_subreaper()
         hook.install(self.folder)
+        os.makedirs(os.path.join(self.folder, "results"), exist_ok=True)
         self.loop.on_signal(signal.SIGCHLD, self._reap)
         self.loop.on_signal(signal.SIGTERM, lambda: self._abandon("the agent was asked to end (SIGTERM)"))
         for number in (signal.SIGINT, signal.SIGHUP):
@@ -242,9 +243,11 @@ class Agent:
         start = Start(
             Seat("", 0), (), tuple(order.get("env", {}).items()), (), tuple(order.get("defaults", {}).items())
         )
-        full = environment(start, {**os.environ, **self.config.get("env", {})})
+        secrets = self.config.get("secrets", {}).get(order["member"].rpartition("-")[0], {})
+        full = environment(start, {**os.environ, **secrets})
         full.update(hook.environment(self.folder, full))
         full.update(self.door.environment(full))
+        full["HORA_RESULT"] = os.path.join(self.folder, "results", order["label"].replace("/", "_"))
         return full
 
     def _write_file(self, name: str, content: str, executable: bool) -> None:

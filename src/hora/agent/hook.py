@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Mapping
 
+# For the main thread; the next number is for all threads (see hooks/sitecustomize.py).
 # High and off the ends: other libraries take SIGRTMIN and up, or SIGRTMAX (valgrind) and down.
 SIGNAL = int(signal.SIGRTMAX) - 5 if hasattr(signal, "SIGRTMAX") else 0
 

@@ -139,6 +139,7 @@ class Ranks:
         if rank.output is not None:
             rank.output.drain()
             total = rank.output.total
+        self._send_result(rank)
         self._tell(
             "exit",
             label=rank.label,
@@ -152,6 +153,19 @@ class Ranks:
         )
         if self._ladder and not self.alive:
             self.finish(LEFTOVER_GRACE)
+
+    def _send_result(self, rank: Rank) -> None:
+        """What the rank left in $HORA_RESULT goes to the lead, before the word that it ended."""
+        path = rank.env.get("HORA_RESULT", "")
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+            os.unlink(path)
+        except OSError:
+            return  # most ranks leave none
+        self._journal.append(
+            frames.encode({"t": "result", "label": rank.label, "attempt": rank.attempt}, data)
+        )
 
     def _oom_since(self) -> bool:
         now = cgroup.oom_kills() or 0

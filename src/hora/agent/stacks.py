@@ -6,17 +6,20 @@ thread is *stopped* (a thread can't be stopped inside execve), after looking at 
 alone (what is pending for a thread dies with it, when another thread execs).  The stop lasts for as long as
 it takes to look; whoever can't be stopped, because the kernel holds it, could not answer either.
 
+faulthandler itself crashes when it walks over a thread that is just being made (found under a hammer, once
+in some thousand questions; Python 3.11).  So all threads are asked for only of a process in which, from one
+look to the next, no thread has run; a busy one tells its main thread.
+
 `Collection.step()` never blocks: call it from the event loop, every 20 ms or so, until it says True.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 
-from hora.agent import dumps, proc, pyspy
+from hora.agent import dumps, proc, pyspy, targets
 from hora.agent.hook import SIGNAL
 from hora.record import Record
 
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from typing import Any, Mapping
 
 FAULTHANDLER, PYSPY, KERNEL = "faulthandler", "py-spy", "kernel"
+_LOOK = 0.015  # seconds between two looks at who runs
+_MOST_LOOKS = 8
+_MOST_TRIES = 20
 _QUICK = 0.002  # seconds that one step may wait for a process to stop
 _STOP_LIMIT = 0.5  # seconds that a process may stay half stopped
 _MOST = 256 * 1024  # bytes of one dump
@@ -67,7 +73,10 @@ class Asked:
         self.signum = 0
         self.offset = 0
         self.size = -1  # of the file at the last look
-        self.phase = "done"  # stopping, dumping, spying, done
+        self.looked: Any = None  # at the threads: which of them run
+        self.looks = 1
+        self.tries = 0
+        self.phase = "done"  # looking, stopping, blocked, dumping, spying, done
         self.since = 0.0
         self.note = ""
         self.spy: pyspy.Spy | None = None
@@ -78,8 +87,8 @@ def ask(pid: int, folder: str, signum: int = SIGNAL, label: str = "", seconds: f
 
     A forked process and its parent share their file: don't ask both at once (`Collection` doesn't).
     """
-    asked = Asked(label, target(pid, folder))
-    asked.path = dump_file(asked.pid, folder)
+    asked = Asked(label, targets.target(pid, folder))
+    asked.path = targets.dump_file(asked.pid, folder)
     asked.signum = int(signum)
     asked.note = _refusal(asked)
     if asked.note:
@@ -87,42 +96,85 @@ def ask(pid: int, folder: str, signum: int = SIGNAL, label: str = "", seconds: f
         return asked
     try:
         asked.file = os.open(asked.path, os.O_RDONLY | os.O_CLOEXEC)
-        asked.offset = _size(asked)
-        os.kill(asked.pid, signal.SIGSTOP)
     except OSError as error:
         asked.note = f"can't be asked: {error.strerror}"
-        _close(asked)
         return asked
-    asked.phase, asked.since = "stopping", time.monotonic()
-    while not _signal_while_stopped(asked) and time.monotonic() - asked.since < _QUICK:
-        os.sched_yield()
+    asked.phase, asked.since, asked.looked = "looking", time.monotonic(), targets.look(asked.pid)
     return asked
 
 
 def read(asked: Asked) -> Stack | None:
     """The answer, or None while it is on its way."""
-    if asked.phase == "stopping" and not _signal_while_stopped(asked):
-        if time.monotonic() - asked.since > _STOP_LIMIT:
-            give_up(asked, "the kernel holds it: it takes no signal")
-        else:
-            return None
-    if asked.phase == "dumping":
-        if not _dump_is_complete(asked):
-            return None
-        asked.phase = "done"
-        frames, threads = dumps.parse(_tail(asked))
-        _close(asked)
-        if frames or threads:
-            return _describe(asked, FAULTHANDLER, frames, threads)
-        asked.note = "gave no Python stack"
-    if asked.phase == "spying" and asked.spy is not None:
-        if not asked.spy.ended():
-            return None
-        asked.phase = "done"
-        frames, threads = asked.spy.stacks()
-        if frames:
-            return _describe(asked, PYSPY, frames, threads)
+    answer = None
+    phase = ""
+    while answer is None and phase != asked.phase:
+        phase = asked.phase
+        answer = _PHASES[phase](asked)
+    return answer
+
+
+def _looking(asked: Asked) -> Stack | None:
+    if _sleeps_or_is_busy(asked):
+        _stop(asked)
+    return None
+
+
+def _stopping(asked: Asked) -> Stack | None:
+    if not _signal_while_stopped(asked) and time.monotonic() - asked.since > _STOP_LIMIT:
+        give_up(asked, "the kernel holds it: it takes no signal")
+    return None
+
+
+def _dumping(asked: Asked) -> Stack | None:
+    if not _dump_is_complete(asked):
+        return None
+    frames, threads = dumps.parse(_tail(asked))
+    give_up(asked, "gave no Python stack")
+    return _describe(asked, FAULTHANDLER, frames, threads) if frames or threads else None
+
+
+def _spying(asked: Asked) -> Stack | None:
+    if asked.spy is None or not asked.spy.ended():
+        return None
+    asked.phase = "done"
+    frames, threads = asked.spy.stacks()
+    return _describe(asked, PYSPY, frames, threads) if frames else None
+
+
+def _blocked(asked: Asked) -> Stack | None:
+    """Once more, a step later."""
+    if time.monotonic() - asked.since >= _QUICK:
+        _stop(asked)
+    return None
+
+
+def _done(asked: Asked) -> Stack:
     return _describe(asked, KERNEL, (), ())
+
+
+def _sleeps_or_is_busy(asked: Asked) -> bool:
+    """True once it is known; and who sleeps from one look to the next is asked for all threads."""
+    if time.monotonic() - asked.since < _LOOK * asked.looks:
+        return False
+    before, asked.looked = asked.looked, targets.look(asked.pid)
+    asked.looks += 1
+    if before is not None and before == asked.looked:
+        asked.signum += 1
+        return True
+    return asked.looks > _MOST_LOOKS
+
+
+def _stop(asked: Asked) -> None:
+    """SIGSTOP; most processes stop at once."""
+    try:
+        asked.offset = _size(asked)
+        os.kill(asked.pid, signal.SIGSTOP)
+    except OSError as error:
+        give_up(asked, f"can't be asked: {error.strerror}")
+        return
+    asked.phase, asked.since = "stopping", time.monotonic()
+    while not _signal_while_stopped(asked) and time.monotonic() - asked.since < _QUICK:
+        os.sched_yield()
 
 
 def give_up(asked: Asked, note: str) -> None:
@@ -136,34 +188,14 @@ def give_up(asked: Asked, note: str) -> None:
     _close(asked)
 
 
-def target(pid: int, folder: str) -> int:
-    """Whom to ask: the process itself if it has a stack file or is no starter of others."""
-    if dump_file(pid, folder) or _is_python(pid):
-        return pid
-    below = [one for one in proc.descendants(pid) if proc.alive(one)]
-    for suits in (lambda one: bool(dump_file(one, folder)), _is_python):  # type: Callable[[int], bool]
-        for one in below:
-            if suits(one):
-                return one
-    return proc.main_child(pid) or pid
-
-
-def dump_file(pid: int, folder: str) -> str:
-    """Path through which the stack file of a process can be read, '' if it has none (any more)."""
-    wanted = os.path.realpath(folder) + os.sep
-    try:
-        numbers = sorted(int(name) for name in os.listdir(f"/proc/{pid}/fd"))
-    except OSError:
-        return ""
-    for number in numbers:
-        path = f"/proc/{pid}/fd/{number}"
-        try:
-            link = os.readlink(path)
-        except OSError:
-            continue
-        if link.startswith(wanted) and re.match(r"\d+\.txt( \(deleted\))?$", link[len(wanted) :]):
-            return path
-    return ""
+_PHASES = {
+    "looking": _looking,
+    "stopping": _stopping,
+    "blocked": _blocked,
+    "dumping": _dumping,
+    "spying": _spying,
+    "done": _done,
+}
 
 
 def _refusal(asked: Asked) -> str:
@@ -177,8 +209,6 @@ def _refusal(asked: Asked) -> str:
         return "is held by a debugger, process {}".format(status["TracerPid"])
     if not asked.path or not proc.has_signal(status.get("SigCgt"), asked.signum):
         return "has no handler for stacks"
-    if proc.has_signal(status.get("SigBlk"), asked.signum):
-        return "blocks the signal for stacks"
     return ""
 
 
@@ -187,16 +217,23 @@ def _signal_while_stopped(asked: Asked) -> bool:
     status = proc.status(asked.pid, asked.pid)
     if status and status.get("State", "?")[0] not in "TtZX":
         return False
-    sure = proc.has_signal(status.get("SigCgt"), asked.signum) and not proc.has_signal(
-        status.get("SigBlk"), asked.signum
-    )
+    caught = proc.has_signal(status.get("SigCgt"), asked.signum)
+    blocked = proc.has_signal(status.get("SigBlk"), asked.signum)
     # Nothing more is sent while an earlier question still waits: the old one will be answered.
     waiting = proc.has_signal(status.get("SigPnd"), asked.signum)
-    sent = sure and (waiting or _to_main_thread(asked.pid, asked.signum))
+    sent = caught and not blocked and (waiting or _to_main_thread(asked.pid, asked.signum))
     _continue(asked)
-    asked.phase = "dumping" if sent else "done"
-    if not sent:
-        asked.note = "has no handler for stacks (any more)"
+    if sent:
+        asked.phase = "dumping"
+    elif caught and blocked and asked.tries < _MOST_TRIES:
+        asked.phase, asked.since, asked.tries = (
+            "blocked",
+            time.monotonic(),
+            asked.tries + 1,
+        )  # glibc blocks all while it makes a thread
+    else:
+        asked.phase = "done"
+        asked.note = "blocks the signal for stacks" if blocked else "has no handler for stacks (any more)"
         _close(asked)
     return True
 
@@ -259,12 +296,8 @@ def _describe(asked: Asked, how: str, frames: Any, threads: Any) -> Stack:
     )
 
 
-def _is_python(pid: int) -> bool:
-    return proc.program(pid).startswith(("python", "pypy"))
-
-
 def _spy_if_possible(asked: Asked, seconds: float) -> None:
-    if _is_python(asked.pid) and proc.state(asked.pid) not in (None, "T", "t", "Z"):
+    if targets.is_python(asked.pid) and proc.state(asked.pid) not in (None, "T", "t", "Z"):
         asked.spy = pyspy.start(asked.pid, seconds)
         asked.phase = "spying" if asked.spy else "done"
 
@@ -303,7 +336,7 @@ class Collection:
         """Ask whoever doesn't share a file with somebody who is being asked."""
         busy = {_identity(asked.file) for asked in self._open if asked.file >= 0}
         for label, pid in list(self._later.items()):
-            shared = _identity(dump_file(target(pid, self._folder), self._folder))
+            shared = _identity(targets.dump_file(targets.target(pid, self._folder), self._folder))
             if shared is not None and shared in busy and left > 0:
                 continue
             del self._later[label]

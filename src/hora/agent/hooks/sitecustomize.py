@@ -25,7 +25,6 @@ def _prepare_stacks():
 
     if hasattr(faulthandler, "_hora"):  # a run inside a run: one is enough
         return
-    before = _signal.getsignal(signum)
     path = os.path.join(folder, "%d.txt" % os.getpid())  # noqa: UP031  for old Pythons
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | getattr(os, "O_CLOEXEC", 0)
     fd = os.open(path, flags, 0o600)
@@ -33,9 +32,12 @@ def _prepare_stacks():
     if fd < 3:  # standard streams are closed: their numbers belong to the program
         os.close(fd)
         return
-    # Chained to SIG_DFL, faulthandler would end the process after the dump.
-    chain = before not in (_signal.SIG_DFL, _signal.SIG_IGN)
-    faulthandler.register(signum, file=fd, all_threads=True, chain=chain)
+    # One signal for the main thread, the next for all: faulthandler crashes on a thread that is being made,
+    # so the agent asks for all threads only while the process sleeps.
+    for number, everything in ((signum, False), (signum + 1, True)):
+        # Chained to SIG_DFL, faulthandler would end the process after the dump.
+        chain = _signal.getsignal(number) not in (_signal.SIG_DFL, _signal.SIG_IGN)
+        faulthandler.register(number, file=fd, all_threads=everything, chain=chain)
     faulthandler._hora = fd
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hora.places.base import Submission
+    from hora.spec import JobSpec, SecretSource
 
 RUN = "run.json"
 
@@ -102,6 +103,7 @@ class LocalPlace:
                 "ports": list(submission.plan.ports),
                 "grace": submission.plan.limits.grace,
                 "cwd": folder_of_code,
+                "secrets": secrets_of(spec),
             },
         }
 
@@ -216,6 +218,29 @@ class LocalPlace:
         if is_locked(folder):
             raise UsageError(f"run {info['id']} is still going on: `hora stop {info['id']}` first")
         shutil.rmtree(folder)
+
+
+def secrets_of(spec: JobSpec) -> dict[str, dict[str, str]]:
+    """Values of the secrets, by role; they go to the agent alone, never into the plan or onto the disk."""
+    return {role.name: {name: _secret(name, source) for name, source in role.secrets} for role in spec.roles}
+
+
+def _secret(name: str, source: SecretSource) -> str:
+    if source.env is not None:
+        value = os.environ.get(source.env)
+        if value is None:
+            raise UsageError(f"secrets.{name}: the variable {source.env} is not set here: export it first")
+        return value
+    if source.file is not None:
+        try:
+            with open(os.path.expanduser(source.file), encoding="utf-8") as file:
+                return file.read().rstrip("\n")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise UsageError(f"secrets.{name}: {source.file} can't be read: {problem}") from problem
+    raise UsageError(
+        f"secrets.{name}: the Kubernetes Secret {source.secret!r} can't be read on this machine; "
+        f"give it with --secret {name}=env:VARIABLE or --secret {name}=file:PATH"
+    )
 
 
 def is_locked(folder: str) -> bool:

@@ -12,13 +12,8 @@ ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 
 # What travels to hosts, where Python may be as old as 3.8.
-ON_HOSTS = [
-    "src/hora/__init__.py",
-    "src/hora/record.py",
-    "src/hora/plan.py",
-    "src/hora/state.py",
-    "src/hora/agent",
-]
+MODULES = ("__init__", "plan", "record", "scene", "starts", "state", "symbols")
+ON_HOSTS = [*(f"src/hora/{name}.py" for name in MODULES), "src/hora/agent"]
 
 
 def commands(fix: bool) -> dict[str, list[str]]:

@@ -79,13 +79,17 @@ class Run:
     def status(self) -> RunStatus:
         return self.place.status(self.id)
 
-    def follow(self, output: bool = True, start: int = 0, labels: Sequence[str] | None = None) -> Iterator[Event]:
+    def follow(
+        self, output: bool = True, start: int = 0, labels: Sequence[str] | None = None
+    ) -> Iterator[Event]:
         """What happens, as it happens, until the run has ended and everything was told."""
         following = Following(self, output, start, labels)
         while not following.done:
             yield from following.events(None)
 
-    def chunks(self, start: int = 0, follow: bool = True, labels: Sequence[str] | None = None) -> Iterator[Chunk]:
+    def chunks(
+        self, start: int = 0, follow: bool = True, labels: Sequence[str] | None = None
+    ) -> Iterator[Chunk]:
         """What the ranks wrote, byte by byte as they wrote it, in the order of arrival."""
         if not follow:
             wanted = set(labels) if labels is not None else None
@@ -198,7 +202,7 @@ class Following:
             connection.ask("watch")
             if self._output:
                 ranks = sorted(self._labels) if self._labels is not None else None
-                connection.ask("output", ranks=ranks, **{"from": self._next})
+                connection.ask("output", ranks=ranks, start=self._next)
         except LeadGone:
             return None
         return connection

@@ -74,7 +74,7 @@ def _results(run: Run) -> list[Any]:
             raise error from told[1]
         raise error
     order = sorted(
-        ((rank.rank, f"{member.name}/{rank.number}") for member in status.members for rank in member.ranks)
+        (rank.rank, f"{member.name}/{rank.number}") for member in status.members for rank in member.ranks
     )
     missing = [label for _, label in order if label not in found]
     if missing:
@@ -96,7 +96,10 @@ def on_rank(path: str) -> int:
     if tuple(version) != sys.version_info[:2]:
         ours = ".".join(map(str, sys.version_info[:2]))
         theirs = ".".join(map(str, version))
-        print(f"hora.call: this rank has Python {ours}, the caller {theirs}; they must be equal", file=sys.stderr)
+        print(
+            f"hora.call: this rank has Python {ours}, the caller {theirs}; they must be equal",
+            file=sys.stderr,
+        )
         return 1
     try:
         value = function(*arguments)

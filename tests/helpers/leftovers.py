@@ -56,10 +56,17 @@ def _carrying_by_ps(test_id: str) -> list[Process]:
 
 
 def wait_gone(test_id: str, timeout: float = 10.0) -> list[Process]:
-    """Wait until no such process is left; returns those that stayed."""
+    """Wait until no such process is left; returns those that stayed.
+
+    Two looks in a row must find none: one alone can miss a process that was born while /proc was read, by a
+    parent that was gone when its turn came.
+    """
     end = time.monotonic() + timeout
-    while left := carrying(test_id):
-        if time.monotonic() > end:
+    empty = 0
+    while empty < 2:
+        left = carrying(test_id)
+        empty = 0 if left else empty + 1
+        if left and time.monotonic() > end:
             return left
         time.sleep(0.02)
     return []
@@ -68,10 +75,9 @@ def wait_gone(test_id: str, timeout: float = 10.0) -> list[Process]:
 def kill(test_id: str, rounds: int = 20) -> None:
     """Kill them, one by one; again for those that were forked meanwhile."""
     for _ in range(rounds):
-        left = carrying(test_id)
-        if not left:
+        if not wait_gone(test_id, timeout=0.0):
             return
-        for process in left:
+        for process in carrying(test_id):
             try:
                 os.kill(process.pid, signal.SIGKILL)
             except ProcessLookupError:

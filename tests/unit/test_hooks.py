@@ -47,11 +47,14 @@ def ok(done: subprocess.CompletedProcess[str]) -> str:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_every_python_starts_and_those_with_faulthandler_catch_the_signal(python: str, prepared: Path) -> None:
+def test_every_python_starts_and_those_with_faulthandler_catch_the_signal(
+    python: str, prepared: Path
+) -> None:
     code = (
         "import sys\n"
         "line = [l for l in open('/proc/self/status') if l.startswith('SigCgt')][0]\n"
-        f"print('%s %s' % (sys.version_info >= (3, 3), int(line.split()[1], 16) >> {hook.SIGNAL - 1} & 1 == 1))"
+        f"caught = int(line.split()[1], 16) >> {hook.SIGNAL - 1} & 1\n"
+        "print('%d %d' % (sys.version_info >= (3, 3), caught))"
     )
     expected, caught = ok(run(python, code, prepared)).split()
     assert caught == expected
@@ -64,14 +67,19 @@ def test_the_next_sitecustomize_runs_exactly_once_and_is_the_one_in_sys_modules(
     users = tmp_path / "users"
     users.mkdir()
     (users / "sitecustomize.py").write_text("print('once')\nmark = 'users'\n")
-    code = "import sys, sitecustomize; print('%s %s' % (sitecustomize.mark, any('hooks' in p for p in sys.path)))"
+    code = (
+        "import sys, sitecustomize\n"
+        "print('%s %s' % (sitecustomize.mark, any('hooks' in p for p in sys.path)))"
+    )
     assert ok(run(python, code, prepared, PYTHONPATH=str(users))).split() == ["once", "users", "False"]
 
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_without_another_sitecustomize_importing_it_fails_as_ever(python: str, prepared: Path) -> None:
     code = "try:\n import sitecustomize; print('there')\nexcept ImportError: print('none')"
-    plain = subprocess.run([python, "-c", code], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True)
+    plain = subprocess.run(
+        [python, "-c", code], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True
+    )
     assert ok(run(python, code, prepared)) == plain.stdout
 
 
@@ -124,9 +132,7 @@ def test_closed_standard_streams_are_not_taken_for_the_file(prepared: Path) -> N
 
 
 def test_children_get_neither_the_file_nor_lose_their_own_hook(prepared: Path) -> None:
-    code = (
-        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {COUNT_FILES!r}], close_fds=False)"
-    )
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {COUNT_FILES!r}], close_fds=False)"
     assert ok(run(sys.executable, code, prepared)) == "1\n"
 
 
@@ -155,12 +161,15 @@ def test_it_costs_less_than_two_milliseconds(prepared: Path) -> None:
         "import time, sys\n"
         f"source = open({str(OWN)!r}).read().replace('import sitecustomize', '')\n"
         "compiled = compile(source, 'sitecustomize.py', 'exec')\n"
-        f"t = time.perf_counter(); exec(compiled, {{'__file__': {str(OWN)!r}}}); print(time.perf_counter() - t)"
+        f"begun = time.perf_counter(); exec(compiled, {{'__file__': {str(OWN)!r}}})\n"
+        "print(time.perf_counter() - begun)"
     )
     env = {**os.environ, **hook.environment(str(prepared), {}), "PYTHONPATH": ""}
     times = []
     for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+        )
         times.append(float(done.stdout))
         time.sleep(0.01)
     assert min(times) < 0.002

@@ -33,7 +33,9 @@ FULL_DISK = "the disk that holds {folder} is full: free some space, or lower `ou
 class Agent:
     """`config`: run, host, members, folder, lead (addresses), incarnation, patience, tls (optional)."""
 
-    def __init__(self, config: Dict[str, Any], ward: Optional[guard.Ward], loop: Optional[Loop] = None) -> None:
+    def __init__(
+        self, config: Dict[str, Any], ward: Optional[guard.Ward], loop: Optional[Loop] = None
+    ) -> None:
         self.config = config
         self.loop = loop or Loop()
         self.folder = config["folder"]
@@ -150,7 +152,11 @@ class Agent:
         if self._disk_full:
             return
         self._disk_full = True
-        why = FULL_DISK.format(folder=self.folder) if problem.errno == 28 else f"{self.folder}: {problem.strerror}"
+        why = (
+            FULL_DISK.format(folder=self.folder)
+            if problem.errno == 28
+            else f"{self.folder}: {problem.strerror}"
+        )
         self.uplink.send({"t": "broken", "why": why})
         self._abandon(why)
 
@@ -320,5 +326,3 @@ def _tls_factory(config: Dict[str, Any]) -> Optional[Callable[[], Any]]:
         return tls.agent_context(identity)
 
     return make
-
-

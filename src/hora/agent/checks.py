@@ -6,8 +6,9 @@ import json
 import os
 import socket
 
-from hora.agent import facts, hook, process, stacks
+from hora.agent import facts, hook, process
 from hora.agent.loop import READ, WRITE
+from hora.agent.stacks import Collection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,10 +66,10 @@ class Checks:
     def stacks(self, header: Header) -> None:
         wanted = header.get("labels")
         pids = {rank.label: rank.pid for rank in self._ranks.alive if wanted is None or rank.label in wanted}
-        asked = stacks.Collection(pids, hook.stack_folder(self._folder), seconds=header["seconds"])
+        asked = Collection(pids, hook.stack_folder(self._folder), seconds=header["seconds"])
         self._step(header["id"], asked)
 
-    def _step(self, number: int, asked: stacks.Collection) -> None:
+    def _step(self, number: int, asked: Collection) -> None:
         if asked.step():
             self._reply({"t": "reply", "id": number, "stacks": [stack.to_json() for stack in asked.stacks]})
         else:

@@ -1,4 +1,4 @@
-"""Frames: two lengths, a small JSON header, raw bytes.  The link, the control channel and the journal use them."""
+"""Frames: two lengths, a small JSON header, raw bytes; for the link, the control channel and the journal."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Decoder:
                 end = start + body_length
                 if end > len(buffer):
                     break
-                header = parse(buffer[at + LENGTHS.size : start])
+                header = parse(bytes(memoryview(buffer)[at + LENGTHS.size : start]))
                 body = bytes(memoryview(buffer)[start:end])
                 at = end
                 yield header, body, start

@@ -157,9 +157,12 @@ class Inside:
         for session in self._sessions.values():
             if session.pid == pid:
                 session.status = status
-                self._loop.after(0.0, lambda: self._drain(session))
+                self._later(session)
                 return True
         return False
+
+    def _later(self, session: Session) -> None:
+        self._loop.after(0.0, lambda: self._drain(session))
 
     def _drain(self, session: Session) -> None:
         """It has ended: what it wrote is still in the pipe; a child that keeps the pipe is not waited for."""
@@ -217,5 +220,3 @@ def _kill_tree(pid: int) -> None:
             os.kill(one, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass
-
-

@@ -62,7 +62,9 @@ class Journal:
         self._turn()
         return offset
 
-    def append_from(self, fd: int, header: bytes, length: int, splice: Callable[[int, int, int], int]) -> None:
+    def append_from(
+        self, fd: int, header: bytes, length: int, splice: Callable[[int, int, int], int]
+    ) -> None:
         """Write a frame whose body moves from a pipe straight into the file.
 
         Should this process die in the middle, the frame's lengths say how much is missing and the rest is

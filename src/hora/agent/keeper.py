@@ -29,7 +29,9 @@ class Kept:
         self.pid = 0
         self.watcher: Optional[guard.Watcher] = None
 
-    def start(self, run_agent: Callable[[Dict[str, Any], guard.Ward], int], close: Callable[[], None]) -> None:
+    def start(
+        self, run_agent: Callable[[Dict[str, Any], guard.Ward], int], close: Callable[[], None]
+    ) -> None:
         """Fork an agent; `close` runs in it first, to let go of what is the keeper's alone."""
         ours, theirs = guard.pair()
 

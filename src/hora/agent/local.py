@@ -151,7 +151,9 @@ class Machine:
         self.kept.mend(f"its agent was ended ({describe(status)})")
         incarnation = self.kept.config.get("incarnation", 1)
         if self.lead_status is not None or incarnation >= keeper.MOST_INCARNATIONS:
-            self.trouble = f"its agent ended {incarnation} times ({describe(status)}): see hora.log of the run"
+            self.trouble = (
+                f"its agent ended {incarnation} times ({describe(status)}): see hora.log of the run"
+            )
             self.loop.stop()
             return
         self.kept.config = {**self.kept.config, "incarnation": incarnation + 1}

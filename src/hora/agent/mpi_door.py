@@ -48,7 +48,10 @@ class MpiDoor:
         """What every process needs so that mpirun and its ranks find us."""
         if self._door is None:
             return {}
-        return {"HORA_AGENT_SOCKET": self.path, "PATH": self._tools + os.pathsep + env.get("PATH", os.defpath)}
+        return {
+            "HORA_AGENT_SOCKET": self.path,
+            "PATH": self._tools + os.pathsep + env.get("PATH", os.defpath),
+        }
 
     def expect(self, order: Header) -> None:
         """A new attempt: whom to let in, if anybody."""

@@ -11,7 +11,7 @@ import termios
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Tuple
+    from typing import Any, Callable, List, Tuple
 
 PIPE_SIZE = 1 << 20
 _F_SETPIPE_SZ = 1031
@@ -52,7 +52,7 @@ def splicer() -> Callable[[int, int, int], int]:
         native: Any = os.splice
     else:
         native = _splice_by_ctypes()
-    refused = []
+    refused: List[bool] = []
 
     def move(source: int, target: int, length: int) -> int:
         if not refused:

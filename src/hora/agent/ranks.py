@@ -45,7 +45,12 @@ class Ranks:
     """All ranks of the current attempt.  `on_over` is called once nothing of it is left."""
 
     def __init__(
-        self, loop: Loop, journal: Journal, ward: Optional[Ward], tell: Callable[..., None], kick: Callable[[], None]
+        self,
+        loop: Loop,
+        journal: Journal,
+        ward: Optional[Ward],
+        tell: Callable[..., None],
+        kick: Callable[[], None],
     ) -> None:
         self.by_label: Dict[str, Rank] = {}
         self.on_over: Callable[[], None] = lambda: None
@@ -181,7 +186,9 @@ class Ranks:
         self._cancel_ladder()
         for rank in self.alive:
             rank.stopped = True
-            _signal(proc.main_child(rank.pid) if proc.is_shell(rank.pid) else rank.pid, signal.SIGTERM, rank.pid)
+            _signal(
+                proc.main_child(rank.pid) if proc.is_shell(rank.pid) else rank.pid, signal.SIGTERM, rank.pid
+            )
         if not self.alive:
             self.finish(0)
             return

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from hora.load.apply import Overlay
 from hora.load.build import build
 from hora.load.checks import check, only_services
-from hora.load.models import JobKeys
+from hora.load.models import JobKeys, is_nothing
 from hora.load.overrides import Loaded, Overrides
 from hora.load.problems import Origins, Problems
 from hora.load.quantities import duration_text
@@ -25,7 +25,7 @@ def load_full(path: str | os.PathLike[str] | None, overrides: Overrides) -> Load
     for where, line, message in source.problems:
         problems.add(where, message, line)
     data = source.data
-    if data is None:
+    if is_nothing(data):
         if file is not None and not overrides.given():
             problems.add((), "is empty: write at least command: [python, train.py]")
             problems.end()

@@ -15,7 +15,7 @@ Made from the code by `scripts/docs-job-file`; don't edit it here.
 A job file is YAML. Unknown keys are errors, and all errors are reported at once, each with its line. Editors
 that know JSON Schema read `hora schema`. Relative paths begin at the job file's folder.
 
-- **Sizes** are Kubernetes': `512Mi`, `4Gi` (powers of 2), `4G`, `1e9` (powers of 10); CPUs: `2`, `0.5`, `500m`.
+- **Sizes** are Kubernetes': `512Mi`, `4Gi` (powers of 2), `4G`, `1e9` (of 10); CPUs `2`, `0.5`, `500m`.
 - **Durations**: `90s`, `10m`, `24h`, `1h30m`; `none` for no limit where that is allowed.
 - **Text** that YAML reads as something else needs quotes: `"no"`, `"1.10"`. In `command`, `env`, labels and
   annotations numbers and flags are kept as they are written, without quotes too.
@@ -133,9 +133,9 @@ def _flags() -> str:
             "## On the command line",
             "",
             "Flags win over the file, in every role. `-n N` is the number of all ranks: members are",
-            "N / `ranksPerWorker`. Words after the options replace `command`. `--set KEY=VALUE` sets any key,",
-            "as `--set placement.nodeSelector.disk=nvme`; the value is read as YAML, `\\.` keeps a dot inside",
-            "a key, and list items go by number: `--set volumes.0.mount=/data`.",
+            "N / `ranksPerWorker`. Words after the options replace `command`. `--set KEY=VALUE` sets any",
+            "key, as `--set placement.nodeSelector.disk=nvme`; the value is read as YAML, `\\.` keeps",
+            "a dot inside a key, and list items go by number: `--set volumes.0.mount=/data`.",
             "",
             "| flag | key | meaning |",
             "|---|---|---|",

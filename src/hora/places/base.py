@@ -42,36 +42,27 @@ class Place(Protocol):
 
     def render(self, submission: Submission) -> str:
         """What `submit` would make, as text."""
-        ...
 
     def submit(self, submission: Submission) -> tuple[str, Connection | None]:
         """Start the run; returns its id and, when attached, the owner's connection to its lead."""
-        ...
 
     def find(self, name: str) -> str:
         """The id of the run that `name` (an id, its beginning, or a job's name: the newest) means."""
-        ...
 
     def list(self) -> list[RunStatus]:
         """All runs that this place still knows, oldest first."""
-        ...
 
     def status(self, run: str) -> RunStatus:
         """The state of a run now, or how it ended."""
-        ...
 
     def attach(self, run: str) -> Connection:
         """A connection to the run's lead; LeadGone when it has ended."""
-        ...
 
     def history(self, run: str, start: int = 0) -> Iterator[Chunk]:
         """The output that is kept, without the lead's help."""
-        ...
 
     def results(self, run: str) -> dict[str, bytes]:
         """What the ranks left as results, by label."""
-        ...
 
     def delete(self, run: str) -> None:
         """Forget an ended run and all that is kept of it."""
-        ...

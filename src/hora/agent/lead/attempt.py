@@ -67,7 +67,7 @@ class Attempt:
         return self.plan.role(member.rpartition("-")[0]).ranks
 
     def orders(self, scene: Scene) -> Dict[str, Header]:
-        """The start order of each host: what it spawns, and what ranks that come from mpirun are to become."""
+        """The start order of each host: what it spawns, and what ranks from mpirun are to become."""
         self.board.take_seats(scene)
         hosts: Dict[str, Header] = {}
 
@@ -125,14 +125,18 @@ class Attempt:
     def all_started(self) -> bool:
         return all(label in self.began or label in self.exits for label in self.expected)
 
-    def ended(self, label: str, exit: verdict.Exit) -> None:
-        self.exits[label] = exit
+    def ended(self, label: str, how: verdict.Exit) -> None:
+        self.exits[label] = how
         for one in [label, *self.followers.get(label, ())]:
             if self.board.knows(one):
                 self.board.change(
-                    one, state=state.EXITED, exit_code=exit.exit_code, signal=exit.signal, stopped=exit.stopped
+                    one,
+                    state=state.EXITED,
+                    exit_code=how.exit_code,
+                    signal=how.signal,
+                    stopped=how.stopped,
                 )
-        if exit.failed and not exit.stopped:
+        if how.failed and not how.stopped:
             self.failed = True
         elif not self.failed and self._decided():
             self.succeeded = True

@@ -24,13 +24,15 @@ class Board:
         for label, seat in self._seats.items():
             self._by_member.setdefault(seat.member, []).append(label)
         self.ranks: Dict[str, state.RankState] = {}
-        self._hosts: Dict[str, Optional[str]] = {member: None for member in self._by_member}
-        self._phases: Dict[str, str] = {member: "waiting" for member in self._by_member}
+        self._hosts: Dict[str, Optional[str]] = dict.fromkeys(self._by_member)
+        self._phases: Dict[str, str] = dict.fromkeys(self._by_member, "waiting")
         self._notes: Dict[str, str] = {}
         for role in plan.roles:
             mine = [label for label, seat in self._seats.items() if seat.role == role.name]
             for position, label in enumerate(mine):
-                self.ranks[label] = state.RankState(rank=position, local_rank=0, number=self._seats[label].rank)
+                self.ranks[label] = state.RankState(
+                    rank=position, local_rank=0, number=self._seats[label].rank
+                )
 
     @property
     def members(self) -> List[str]:
@@ -81,7 +83,9 @@ class Board:
         for member, where in self._hosts.items():
             if where == host:
                 self.phase(member, "lost")
-                labels += [label for label in self._by_member[member] if self.ranks[label].state == state.ALIVE]
+                labels += [
+                    label for label in self._by_member[member] if self.ranks[label].state == state.ALIVE
+                ]
         for label in labels:
             self.change(label, state=state.LOST)
         return labels

@@ -23,7 +23,7 @@ class Subscription:
     def __init__(self, client: Client, number: int, header: Header, store: Store) -> None:
         self.client = client
         self.number = number
-        self.at = int(header.get("from", 0))
+        self.at = int(header.get("start", 0))
         self.follow = bool(header.get("follow", True))
         self.done = False
         self._labels = set(header["ranks"]) if header.get("ranks") is not None else None
@@ -39,17 +39,27 @@ class Subscription:
                     self.done = True
                     channel.send({"t": "end", "id": self.number, "at": self.at})
                 return
-            for entry in entries:
-                label = self._store.label(entry)
-                if self._labels is None or label in self._labels:
-                    self._send(entry, label)
-                self.at += 1
-                if channel.full:
-                    return
+            self._send_until_full(entries)
+
+    def _send_until_full(self, entries: List[Any]) -> None:
+        for entry in entries:
+            label = self._store.label(entry)
+            if self._labels is None or label in self._labels:
+                self._send(entry, label)
+            self.at += 1
+            if self.client.channel.full:
+                return
 
     def _send(self, entry: Any, label: str) -> None:
         body = self._store.body(entry)
-        header = {"t": "o", "id": self.number, "n": self.at, "label": label, "a": entry.attempt, "at": entry.time}
+        header = {
+            "t": "o",
+            "id": self.number,
+            "n": self.at,
+            "label": label,
+            "a": entry.attempt,
+            "at": entry.time,
+        }
         if body is None:
             header["dropped"] = entry.length
         self.client.channel.send(header, body or b"")
@@ -86,7 +96,9 @@ class Client:
         handler = self.control.handlers.get(header["t"])
         number = header.get("id", 0)
         if handler is None:
-            self.reply(number, "error", message=f"this lead doesn't know {header['t']!r}: it is of another version")
+            self.reply(
+                number, "error", message=f"this lead doesn't know {header['t']!r}: it is of another version"
+            )
             return
         handler(self, number, header, body)
 

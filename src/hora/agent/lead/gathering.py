@@ -43,7 +43,9 @@ def ring(lead: Any, done: Callable[[], None]) -> None:
     def dialled(link: HostLink, reply: Dict[str, Any]) -> None:
         if reply.get("problem"):
             target = links[(links.index(link) + 1) % len(links)]
-            failed(link, f"{link.name} can't reach {target.name} at {ports[target.name][0]}: {reply['problem']}")
+            failed(
+                link, f"{link.name} can't reach {target.name} at {ports[target.name][0]}: {reply['problem']}"
+            )
             return
         waiting.discard(link.name)
         if not waiting:

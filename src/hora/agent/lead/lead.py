@@ -21,7 +21,6 @@ from hora.agent.lead.requests import Requests
 from hora.agent.lead.store import Store
 from hora.agent.lead.watching import Watching
 from hora.agent.loop import READ, Loop
-from hora.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +65,6 @@ class Lead:
         self.restarts_left = self.plan.restarts
         self.address_retry = 1  # one restart for a port that somebody took in between
         self.asked_to_stop: Optional[sentences.Stop] = None
-        self.lost_because: Dict[str, str] = {}  # by host
         self.watching = Watching(self)
         self.requests = Requests(self)
         self._set_up: Dict[str, Optional[int]] = {}
@@ -77,7 +75,8 @@ class Lead:
         self._pids: Dict[str, int] = {"lead": os.getpid()}
 
     def _kept(self) -> int:
-        return self.plan.output * max(1, len(self.board.members))
+        kept: int = self.plan.output * max(1, len(self.board.members))
+        return kept
 
     # --- life ---
 
@@ -129,7 +128,9 @@ class Lead:
                 return
             self.connect(sock, tls)
 
-    def connect(self, sock: socket.socket, tls: Optional[ssl.SSLContext] = None, owner: bool = False) -> Channel:
+    def connect(
+        self, sock: socket.socket, tls: Optional[ssl.SSLContext] = None, owner: bool = False
+    ) -> Channel:
         """A new connection: the first frame says whether it is an agent or a client."""
         channel: Channel
 
@@ -179,7 +180,11 @@ class Lead:
         self.requests.host_down(link)
         if self.phase in state.ENDED:
             self._leave_if_done()
-        elif self.config.get("one_machine") and self.config.get("keeper") and os.getppid() != self.config["keeper"]:
+        elif (
+            self.config.get("one_machine")
+            and self.config.get("keeper")
+            and os.getppid() != self.config["keeper"]
+        ):
             self.host_lost(link, "its agent and its keeper are gone")
 
     def host_lost(self, link: HostLink, why: str) -> None:
@@ -193,8 +198,7 @@ class Lead:
         self.board.lost(link.name)
         for label in sorted(self.attempt.expected - set(self.attempt.exits)):
             if self.board.host_of(self.board.seat(label).member) == link.name:
-                self._exit(label, judging.lost(label, self.board, link.name, at))
-        self.lost_because[link.name] = why
+                self._exit(label, judging.lost(label, self.board, link.name, at, why))
         link.gone = True
         for member in link.members:
             self.board.host(member, link.name)
@@ -351,16 +355,17 @@ class Lead:
             return
         at, error = link.clock.ours(header["at"]), min(link.clock.error, 1.0)
         reset, began = self._reset(label, header), self.attempt.began.get(label)
-        exit = judging.ended(header, self.board, link.name, at, error, reset, began)
-        self._exit(label, exit)
+        self._exit(label, judging.ended(header, self.board, link.name, at, error, reset, began))
 
     def _reset(self, label: str, header: Header) -> bool:
         if header["stopped"] or header["code"] == 0:
             return False
-        return verdict.looks_like_reset(b"\n".join(self.store.last_lines(label, 20, self.attempt.number, 1 << 16)))
+        return verdict.looks_like_reset(
+            b"\n".join(self.store.last_lines(label, 20, self.attempt.number, 1 << 16))
+        )
 
-    def _exit(self, label: str, exit: verdict.Exit) -> None:
-        self.attempt.ended(label, exit)
+    def _exit(self, label: str, ended: verdict.Exit) -> None:
+        self.attempt.ended(label, ended)
         self._changed()
         self._advance()
 
@@ -379,7 +384,7 @@ class Lead:
         attempt = self.attempt
         if self.phase in (state.STARTING, state.RUNNING):
             if attempt.failed:
-                first = judging.verdict_of(list(attempt.exits.values()))[2]
+                first = judging.judge(attempt.exits).first
                 self._stop_ranks(sentences.stopping_after(first), self.plan.limits.grace)
             elif attempt.succeeded:
                 helpers = not attempt.over
@@ -408,7 +413,9 @@ class Lead:
     def _attempt_over(self) -> None:
         attempt = self.attempt
         if self.asked_to_stop is not None:
-            self._verdict(state.STOPPED, self.asked_to_stop.reason, self.asked_to_stop.code, state.ORIGIN_HORA)
+            self._verdict(
+                state.STOPPED, self.asked_to_stop.reason, self.asked_to_stop.code, state.ORIGIN_HORA
+            )
             return
         if self.exit_code is not None:  # Hora itself ended it
             self._verdict(state.FAILED, self.reason, self.exit_code, self.origin or state.ORIGIN_HORA)
@@ -418,27 +425,22 @@ class Lead:
             reason = sentences.succeeded(len(self.board.ranks), took, attempt.number)
             self._verdict(state.SUCCEEDED, reason, 0, state.ORIGIN_JOB)
             return
-        exits = list(attempt.exits.values())
-        code, origin, first = judging.verdict_of(exits)
-        self.failure = judging.failure(exits, attempt.number, self._last_lines)
-        if first.lost and first.host in self.lost_because:
-            self.failure = replace(self.failure, cause=f"was lost: {self.lost_because[first.host]}")
-        if self._try_again(first):
+        judged = judging.judge(attempt.exits)
+        lines = self._last_lines(judged.first.label)
+        text = [line.decode("utf-8", "replace") for line in lines]
+        self.failure = verdict.failure(judged, attempt.number, text)
+        if self._try_again(judged.first, self.failure, b"\n".join(lines)):
             self._next_attempt()
             return
-        self._verdict(state.FAILED, sentences.failed(self.failure), code, origin)
+        self._verdict(state.FAILED, sentences.failed(self.failure), judged.exit_code, judged.origin)
 
     def _last_lines(self, label: str) -> List[bytes]:
-        return self.store.last_lines(label, judging.LAST_LINES, self.attempt.number)
+        return self.store.last_lines(label, verdict.LAST_LINES, self.attempt.number)
 
-    def _try_again(self, first: verdict.Exit) -> bool:
+    def _try_again(self, first: verdict.Exit, failure: state.Failure, output: bytes) -> bool:
         """Does a restart follow?  Says why or why not."""
-        failure = self.failure
-        if failure is None:
-            return False
-        output = b"\n".join(self._last_lines(first.label))
         after = failure.after or 0.0
-        if self.address_retry and judging.address_taken(output) and after < judging.PORT_RETRY:
+        if self.address_retry and verdict.address_taken(output) and after < judging.PORT_RETRY:
             self.address_retry -= 1
             self.say(f"attempt {self.attempt.number}: a port was taken meanwhile; all ranks start again")
             return True
@@ -487,7 +489,8 @@ class Lead:
         self._no_limit()
         if seconds is not None:
             self._limit = self.loop.after(
-                seconds, lambda: self.fail(sentences.phase_limit(self, seconds or 0, key), state.ORIGIN_HORA, 124)
+                seconds,
+                lambda: self.fail(sentences.phase_limit(self, seconds or 0, key), state.ORIGIN_HORA, 124),
             )
 
     def _no_limit(self) -> None:
@@ -570,5 +573,3 @@ class Lead:
             notes=tuple(self.notes),
             pids=tuple(self._pids.items()),
         )
-
-

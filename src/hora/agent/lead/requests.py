@@ -101,7 +101,9 @@ class Requests:
                     finish()
 
         def problem(link: HostLink, why: str) -> None:
-            answered(link, {"t": "reply", "stacks": [self._unknown(label, why) for label in self._alive(link)]})
+            answered(
+                link, {"t": "reply", "stacks": [self._unknown(label, why) for label in self._alive(link)]}
+            )
 
         def late() -> None:
             for link in links:
@@ -132,7 +134,9 @@ class Requests:
         label = header.get("label")
         board = self.lead.board
         if not board.knows(label or ""):
-            client.reply(number, "error", message=f"no rank {label!r}; there are {sentences.few(list(board.ranks))}")
+            client.reply(
+                number, "error", message=f"no rank {label!r}; there are {sentences.few(list(board.ranks))}"
+            )
             return
         host = board.host_of(board.seat(label).member)
         link = self.lead.hosts.get(host or "")

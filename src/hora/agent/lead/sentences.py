@@ -28,7 +28,9 @@ HORA_STOP = Stop("stopped by `hora stop`", 143)
 
 def asked(header: Header) -> Stop:
     """The stop that a client's request stands for."""
-    known = {"ctrl-c": CTRL_C, "hangup": CLIENT_GONE, "terminated": TERMINATED_CLIENT}.get(header.get("why", ""))
+    known = {"ctrl-c": CTRL_C, "hangup": CLIENT_GONE, "terminated": TERMINATED_CLIENT}.get(
+        header.get("why", "")
+    )
     stop = known or HORA_STOP
     return Stop(stop.reason, stop.code, bool(header.get("kill")))
 
@@ -115,7 +117,9 @@ def cannot_keep(folder: str, problem: OSError) -> str:
 
 
 def dropped(host: str, length: int) -> str:
-    return f"{length} bytes of the oldest output of {host} were dropped to stay within `output` of the job file"
+    return (
+        f"{length} bytes of the oldest output of {host} were dropped to stay within `output` of the job file"
+    )
 
 
 def out_of_time(seconds: float, key: str) -> str:

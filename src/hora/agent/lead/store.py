@@ -173,7 +173,9 @@ class Store:
     def entries(self, first: int, most: int = 256) -> List[Entry]:
         most = max(0, min(most, self.count - first))
         data = os.pread(self._index, most * _RECORD.size, first * _RECORD.size)
-        return [Entry(*fields) for fields in _RECORD.iter_unpack(data[: len(data) // _RECORD.size * _RECORD.size])]
+        return [
+            Entry(*fields) for fields in _RECORD.iter_unpack(data[: len(data) // _RECORD.size * _RECORD.size])
+        ]
 
     def body(self, entry: Entry) -> Optional[bytes]:
         """The bytes; None when they were dropped to keep within `output`."""
@@ -191,7 +193,9 @@ class Store:
             yield from reversed(self.entries(first, end - first))
             end = first
 
-    def last_lines(self, label: str, most: int, attempt: Optional[int] = None, limit: int = 1 << 20) -> List[bytes]:
+    def last_lines(
+        self, label: str, most: int, attempt: Optional[int] = None, limit: int = 1 << 20
+    ) -> List[bytes]:
         """The last lines of one rank, newest last; a monster line is cut to its end."""
         parts: List[bytes] = []
         size = lines = 0

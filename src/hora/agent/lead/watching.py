@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from hora.agent.frames import Header
     from hora.agent.lead.hosts import HostLink
-    from hora.agent.stacks import Stack
     from hora.agent.loop import Timer
+    from hora.agent.stacks import Stack
 
 SILENCE = 15.0
 LOOKS_PER_LIMIT = 20
@@ -47,7 +47,9 @@ class Watching:
             self._stall.sample(label, cpu, last, now)
 
     def _look_again(self, limit: float) -> None:
-        self._timer = self.lead.loop.after(min(max(limit / LOOKS_PER_LIMIT, 0.1), 5.0), lambda: self._look(limit))
+        self._timer = self.lead.loop.after(
+            min(max(limit / LOOKS_PER_LIMIT, 0.1), 5.0), lambda: self._look(limit)
+        )
 
     def _look(self, limit: float) -> None:
         watch = self._stall

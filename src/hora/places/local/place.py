@@ -136,7 +136,9 @@ class LocalPlace:
         if len(begun) == 1:
             return begun[0]
         if begun:
-            raise UsageError(f"{name!r} is the beginning of {', '.join(item[1]['id'] for item in begun)}: say more")
+            raise UsageError(
+                f"{name!r} is the beginning of {', '.join(item[1]['id'] for item in begun)}: say more"
+            )
         last = ", ".join(item[1]["id"] for item in known[-4:])
         raise RunNotFound(f"no run {name!r} on this machine" + (f"; the newest are {last}" if last else ""))
 

@@ -12,7 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_CODE = "import sys; sys.path.insert(0, {place!r}); from hora.agent.local import main; sys.exit(main({owner}))"
+_CODE = (
+    "import sys; sys.path.insert(0, {place!r}); from hora.agent.local import main; sys.exit(main({owner}))"
+)
 
 
 class Warm:

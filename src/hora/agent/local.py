@@ -91,9 +91,9 @@ class Machine:
             os.close(self._lock)
             lead = Lead({**self.config["lead"], "keeper": keeper_pid})
             if server is not None:
-                lead.listen(server)
+                lead.links.listen(server)
             if owner >= 0:
-                lead.connect(socket.socket(fileno=owner), owner=True)
+                lead.links.connect(socket.socket(fileno=owner), owner=True)
             return lead.run()
 
         self.lead_pid = process.fork_child("hora-lead", child)

@@ -94,8 +94,11 @@ class Output:
         self._on_data()
 
     def drain(self) -> None:
-        while self.take():
-            pass
+        """Take what is in the pipe now.  A child that goes on writing must not keep us here for ever."""
+        left = 0 if self.ended else pipes.waiting(self.fd)
+        while left > 0 and not self.ended:
+            left -= self.take()
+        self.take()
 
     def close(self) -> None:
         if self.ended:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from hora.agent.frames import Header
     from hora.agent.lead.board import Board
 
-PORT_RETRY = 30.0  # seconds: a port taken between choice and use shows early
-
 
 def judge(exits: dict[str, verdict.Exit]) -> verdict.Verdict:
     """The verdict over an attempt that failed."""

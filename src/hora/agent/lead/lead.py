@@ -4,37 +4,34 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 
 from hora import plan as plans
 from hora import state
-from hora.agent.channel import Channel
 from hora.agent.lead import judging, sentences, verdict
 from hora.agent.lead.attempt import Attempt
 from hora.agent.lead.board import Board
 from hora.agent.lead.control import Control
 from hora.agent.lead.documents import Documents
 from hora.agent.lead.gathering import differences, ring
-from hora.agent.lead.hosts import HostLink
+from hora.agent.lead.links import Links
 from hora.agent.lead.requests import Requests
+from hora.agent.lead.retry import Retry
 from hora.agent.lead.store import Store
 from hora.agent.lead.watching import Watching
-from hora.agent.loop import READ, Loop
+from hora.agent.loop import Loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
-    import ssl
     from typing import Any, Dict, List, Optional
 
     from hora.agent.frames import Header
+    from hora.agent.lead.hosts import HostLink
     from hora.agent.loop import Timer
 
 STATUS_PAUSE = 0.05  # between two status documents for watchers
 LINGER = 60.0  # for clients that don't have everything yet
 LEFTOVER_GRACE = 2.0  # for what ranks leave behind after they ended
-PING = 5.0
 
 
 class Lead:
@@ -52,7 +49,8 @@ class Lead:
         self.control = Control(self.store, lambda: self.document().to_json())
         self.control.on_owner_left = self._owner_left
         self.documents = Documents(self.folder)
-        self.hosts: Dict[str, HostLink] = {}
+        self.links = Links(self)
+        self.hosts = self.links.hosts
         self.attempt = Attempt(0, self.plan, self.run_info["id"], self.board)
         self.phase = state.GATHERING
         self.reason = ""
@@ -62,8 +60,7 @@ class Lead:
         self.notes: List[str] = list(config.get("notes", ()))
         self.started_at: Optional[float] = None
         self.ended_at: Optional[float] = None
-        self.restarts_left = self.plan.restarts
-        self.address_retry = 1  # one restart for a port that somebody took in between
+        self.retry = Retry(self.plan.restarts)
         self.asked_to_stop: Optional[sentences.Stop] = None
         self.watching = Watching(self)
         self.requests = Requests(self)
@@ -72,7 +69,6 @@ class Lead:
         self._limit: Optional[Timer] = None
         self._total: Optional[Timer] = None
         self._status_due: Optional[Timer] = None
-        self._pids: Dict[str, int] = {"lead": os.getpid()}
 
     def _kept(self) -> int:
         kept: int = self.plan.output * max(1, len(self.board.members))
@@ -84,108 +80,27 @@ class Lead:
         for number in (signal.SIGTERM, signal.SIGINT):
             self.loop.on_signal(number, lambda: self.stop(sentences.TERMINATED))
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._raise_limits()
         if self.plan.limits.total is not None:
             self._total = self.loop.after(self.plan.limits.total, self._out_of_time)
         self._set_phase(state.GATHERING, sentences.gathering(len(self.board.members), []))
         self._limit_phase(self.plan.limits.schedule, "schedule")
         self._publish()
-        self.loop.after(PING, self._ping)
-        if self.config.get("keeper"):
-            self.loop.after(PING, self._look_for_keeper)
+        self.links.begin()
         self.loop.run()
         return 0
 
-    def _look_for_keeper(self) -> None:
-        """Its death is told by the agent; should both be gone at once, only the parent's number tells."""
-        if os.getppid() != self.config["keeper"]:
-            for link in self.hosts.values():
-                if not link.up and not link.lost:
-                    self.host_lost(link, "its agent and its keeper are gone")
-        self.loop.after(PING, self._look_for_keeper)
-
-    @staticmethod
-    def _raise_limits() -> None:
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
-        if soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-    def listen(self, server: socket.socket, tls: Optional[ssl.SSLContext] = None) -> None:
-        server.setblocking(False)
-        self.loop.watch(server, READ, lambda _events: self._accept(server, tls))
-
-    def _accept(self, server: socket.socket, tls: Optional[ssl.SSLContext]) -> None:
-        for _ in range(64):
-            try:
-                sock, _address = server.accept()
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError as problem:  # out of descriptors: those that are here go on
-                print(f"lead: accept: {problem}", file=sys.stderr, flush=True)
-                return
-            self.connect(sock, tls)
-
-    def connect(
-        self, sock: socket.socket, tls: Optional[ssl.SSLContext] = None, owner: bool = False
-    ) -> Channel:
-        """A new connection: the first frame says whether it is an agent or a client."""
-        channel: Channel
-
-        def first(header: Header, body: bytes) -> None:
-            if header["t"] == "hello":
-                self._hello(channel, header)
-            elif header["t"] == "client":
-                self.control.add(channel, False)
-            else:
-                channel.close(f"the first word was {header['t']!r}")
-
-        channel = Channel(self.loop, sock, first, lambda why: None, tls=tls, server_side=True)
-        if owner:
-            self.control.add(channel, True)
-        return channel
-
     # --- agents ---
 
-    def _hello(self, channel: Channel, hello: Header) -> None:
-        if hello["run"] != self.run_info["id"] or hello.get("v") != 1:
-            channel.send({"t": "over", "why": "this lead serves another run"})
-            channel.close_when_sent()
-            return
-        name = hello["host"]
-        link = self.hosts.get(name)
-        if link is None:
-            link = self.hosts[name] = HostLink(name, self.store, self.config.get("same_clock", False))
-        channel.on_frame = lambda header, body: self._frame(link, header, body)
-        channel.on_close = lambda why: self._link_down(link, channel, why)
-        if self.phase in state.ENDED or link.lost:
-            channel.send({"t": "welcome", "from": self.store.end(name)})
-            channel.send({"t": "over"})
-            return
-        link.greet(channel, hello)
-        self._pids[f"agent {name}"], self._pids[f"keeper {name}"] = link.agent_pid, link.keeper_pid
-        if not self.config.get("same_clock"):
-            link.ask(link.clock.ask())
+    def host_came(self, link: HostLink) -> None:
+        """An agent said hello: for the first time, after a break, or anew."""
         for member in link.members:
             if member in self.board.members:
-                self.board.host(member, name)
+                self.board.host(member, link.name)
         self._gathered()
 
-    def _link_down(self, link: HostLink, channel: Channel, why: str) -> None:
-        if link.channel is not channel:
-            return
-        link.silent_since = self.loop.now()
-        self.requests.host_down(link)
+    def host_went(self) -> None:
         if self.phase in state.ENDED:
             self._leave_if_done()
-        elif (
-            self.config.get("one_machine")
-            and self.config.get("keeper")
-            and os.getppid() != self.config["keeper"]
-        ):
-            self.host_lost(link, "its agent and its keeper are gone")
 
     def host_lost(self, link: HostLink, why: str) -> None:
         """Nobody will hear of this host again in this attempt."""
@@ -203,47 +118,7 @@ class Lead:
         for member in link.members:
             self.board.host(member, link.name)
 
-    def _ping(self) -> None:
-        for link in self.hosts.values():
-            link.ask(link.clock.ask())
-        self.watching.look()
-        self.loop.after(PING, self._ping)
-
-    def _frame(self, link: HostLink, header: Header, body: bytes) -> None:
-        kind = header["t"]
-        if kind == "j":
-            self._journal(link, header["at"], body)
-        elif kind == "got":
-            link.got(header["order"])
-        elif kind == "pong":
-            link.clock.answered(header["n"], header["time"])
-        elif kind == "beat":
-            self.watching.beat(link, header)
-        elif kind == "gap":
-            self.store.gap(link.name, header["to"])
-        elif kind == "broken":
-            self.fail(header["why"], state.ORIGIN_HORA, 125)
-        else:
-            self.requests.reply(link, header, body)
-
-    def _journal(self, link: HostLink, at: int, body: bytes) -> None:
-        before = self.store.count
-        try:
-            events = self.store.receive(link.name, at, body)
-        except OSError as problem:
-            self.fail(sentences.cannot_keep(self.folder, problem), state.ORIGIN_HORA, 125)
-            return
-        except ValueError as problem:
-            if link.channel is not None:
-                link.channel.close(str(problem))
-            return
-        link.ask({"t": "ack", "at": at + len(body)})
-        for header, data in events:
-            self._event(link, header, data)
-        if self.store.count != before:
-            self.control.new_output()
-
-    def _event(self, link: HostLink, header: Header, body: bytes) -> None:
+    def event(self, link: HostLink, header: Header, body: bytes) -> None:
         handler = getattr(self, f"_event_{header['t']}", None)
         if handler is None:
             self.note(f"{link.name}: unknown event {header['t']!r}")
@@ -429,29 +304,16 @@ class Lead:
         lines = self._last_lines(judged.first.label)
         text = [line.decode("utf-8", "replace") for line in lines]
         self.failure = verdict.failure(judged, attempt.number, text)
-        if self._try_again(judged.first, self.failure, b"\n".join(lines)):
+        again, why = self.retry.after(judged.first, self.failure, b"\n".join(lines))
+        if why:
+            self.say(why)
+        if again:
             self._next_attempt()
             return
         self._verdict(state.FAILED, sentences.failed(self.failure), judged.exit_code, judged.origin)
 
     def _last_lines(self, label: str) -> List[bytes]:
         return self.store.last_lines(label, verdict.LAST_LINES, self.attempt.number)
-
-    def _try_again(self, first: verdict.Exit, failure: state.Failure, output: bytes) -> bool:
-        """Does a restart follow?  Says why or why not."""
-        after = failure.after or 0.0
-        if self.address_retry and verdict.address_taken(output) and after < judging.PORT_RETRY:
-            self.address_retry -= 1
-            self.say(f"attempt {self.attempt.number}: a port was taken meanwhile; all ranks start again")
-            return True
-        if not self.restarts_left:
-            return False
-        if verdict.user_error(first, after, output):
-            self.say(sentences.not_retried(failure))
-            return False
-        self.restarts_left -= 1
-        self.say(sentences.restarting(self.attempt.number, failure, self.restarts_left))
-        return True
 
     # --- ends from outside ---
 
@@ -571,5 +433,5 @@ class Lead:
             members=self.board.document(),
             first_failure=self.failure,
             notes=tuple(self.notes),
-            pids=tuple(self._pids.items()),
+            pids=(("lead", os.getpid()), *self.links.pids()),
         )

@@ -97,6 +97,10 @@ def restarting(attempt: int, failure: Failure, left: int) -> str:
     return f"attempt {attempt} failed: {failed(failure)}. All ranks start again as attempt {attempt + 1} ({more})"
 
 
+def port_taken(attempt: int) -> str:
+    return f"attempt {attempt}: a port was taken meanwhile; all ranks start again"
+
+
 def not_retried(failure: Failure) -> str:
     return (
         f"not started again: {failure.label or failure.member} failed before it had done anything, which looks like "

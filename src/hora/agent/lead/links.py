@@ -1,0 +1,178 @@
+"""All connections to the lead: who comes in, what the agents send, who is no longer there."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+
+from hora import state
+from hora.agent.channel import Channel
+from hora.agent.lead import sentences
+from hora.agent.lead.hosts import HostLink
+from hora.agent.loop import READ
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from typing import Any, Dict, List, Optional
+
+    from hora.agent.frames import Header
+
+PING = 5.0
+MOST_AT_ONCE = 64  # connections accepted before others get their turn
+DESCRIPTORS = 65536
+
+
+class Links:
+    """`hosts`: each host that has ever said hello, by name."""
+
+    def __init__(self, lead: Any) -> None:
+        self.lead = lead
+        self.loop = lead.loop
+        self.hosts: Dict[str, HostLink] = {}
+        self.same_clock: bool = lead.config.get("same_clock", False)
+        self.keeper: int = lead.config.get("keeper", 0)  # above lead and agent, on one machine
+
+    def begin(self) -> None:
+        _raise_limits()
+        self.loop.after(PING, self._ping)
+        if self.keeper:
+            self.loop.after(PING, self._look_for_keeper)
+
+    # --- coming in ---
+
+    def listen(self, server: socket.socket, tls: Optional[ssl.SSLContext] = None) -> None:
+        server.setblocking(False)
+        self.loop.watch(server, READ, lambda _events: self._accept(server, tls))
+
+    def _accept(self, server: socket.socket, tls: Optional[ssl.SSLContext]) -> None:
+        for _ in range(MOST_AT_ONCE):
+            try:
+                sock, _address = server.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as problem:  # out of descriptors: those that are here go on
+                print(f"lead: accept: {problem}", file=sys.stderr, flush=True)
+                return
+            self.connect(sock, tls)
+
+    def connect(
+        self, sock: socket.socket, tls: Optional[ssl.SSLContext] = None, owner: bool = False
+    ) -> Channel:
+        """A new connection: the first frame says whether it is an agent or a client."""
+        channel: Channel
+
+        def first(header: Header, body: bytes) -> None:
+            if header["t"] == "hello":
+                self._hello(channel, header)
+            elif header["t"] == "client":
+                self.lead.control.add(channel, False)
+            else:
+                channel.close(f"the first word was {header['t']!r}")
+
+        channel = Channel(self.loop, sock, first, lambda why: None, tls=tls, server_side=True)
+        if owner:
+            self.lead.control.add(channel, True)
+        return channel
+
+    def _hello(self, channel: Channel, hello: Header) -> None:
+        if hello["run"] != self.lead.run_info["id"] or hello.get("v") != 1:
+            channel.send({"t": "over", "why": "this lead serves another run"})
+            channel.close_when_sent()
+            return
+        name = hello["host"]
+        link = self.hosts.get(name)
+        if link is None:
+            link = self.hosts[name] = HostLink(name, self.lead.store, self.same_clock)
+        channel.on_frame = lambda header, body: self._frame(link, header, body)
+        channel.on_close = lambda why: self._down(link, channel)
+        if self.lead.phase in state.ENDED or link.lost:
+            channel.send({"t": "welcome", "from": self.lead.store.end(name)})
+            channel.send({"t": "over"})
+            return
+        link.greet(channel, hello)
+        if not self.same_clock:
+            link.ask(link.clock.ask())
+        self.lead.host_came(link)
+
+    # --- what agents send ---
+
+    def _frame(self, link: HostLink, header: Header, body: bytes) -> None:
+        kind = header["t"]
+        if kind == "j":
+            self._journal(link, header["at"], body)
+        elif kind == "got":
+            link.got(header["order"])
+        elif kind == "pong":
+            link.clock.answered(header["n"], header["time"])
+        elif kind == "beat":
+            self.lead.watching.beat(link, header)
+        elif kind == "gap":
+            self.lead.store.gap(link.name, header["to"])
+        elif kind == "broken":
+            self.lead.fail(header["why"], state.ORIGIN_HORA, 125)
+        else:
+            self.lead.requests.reply(link, header, body)
+
+    def _journal(self, link: HostLink, at: int, body: bytes) -> None:
+        before = self.lead.store.count
+        try:
+            events = self.lead.store.receive(link.name, at, body)
+        except OSError as problem:
+            self.lead.fail(sentences.cannot_keep(self.lead.folder, problem), state.ORIGIN_HORA, 125)
+            return
+        except ValueError as problem:
+            if link.channel is not None:
+                link.channel.close(str(problem))
+            return
+        link.ask({"t": "ack", "at": at + len(body)})
+        for header, data in events:
+            self.lead.event(link, header, data)
+        if self.lead.store.count != before:
+            self.lead.control.new_output()
+
+    # --- going ---
+
+    def _down(self, link: HostLink, channel: Channel) -> None:
+        if link.channel is not channel:
+            return
+        link.silent_since = self.loop.now()
+        self.lead.requests.host_down(link)
+        self.lead.host_went()
+        if self.keeper and os.getppid() != self.keeper:
+            self._keeper_gone()
+
+    def _look_for_keeper(self) -> None:
+        """Its death is told by the agent; should both be gone at once, only the parent's number tells."""
+        if os.getppid() != self.keeper:
+            self._keeper_gone()
+        self.loop.after(PING, self._look_for_keeper)
+
+    def _keeper_gone(self) -> None:
+        for link in self.hosts.values():
+            if not link.up and not link.lost:
+                self.lead.host_lost(link, "its agent and its keeper are gone")
+
+    def _ping(self) -> None:
+        for link in self.hosts.values():
+            link.ask(link.clock.ask())
+        self.lead.watching.look()
+        self.loop.after(PING, self._ping)
+
+    # --- what they know ---
+
+    def pids(self) -> List[Any]:
+        """Names and numbers of the processes that told theirs."""
+        found = []
+        for link in self.hosts.values():
+            found += [(f"agent {link.name}", link.agent_pid), (f"keeper {link.name}", link.keeper_pid)]
+        return found
+
+
+def _raise_limits() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -242,7 +242,7 @@ def test_a_stopped_rank_stays_stopped(start: Start, folder: str) -> None:
 def test_a_rank_that_blocks_the_signal_is_left_alone(start: Start, folder: str) -> None:
     code = (
         "import signal, time\n"
-        f"signal.pthread_sigmask(signal.SIG_BLOCK, [{hook.SIGNAL}])\n"
+        f"signal.pthread_sigmask(signal.SIG_BLOCK, [{hook.SIGNAL}, {hook.SIGNAL + 1}])\n"
         "print(flush=True); time.sleep(100)"
     )
     stack = one(start(sys.executable, "-c", code), folder)

@@ -14,6 +14,7 @@ import sys
 
 from hora.agent import guard, keeper, proc, process
 from hora.agent.agent import Agent
+from hora.agent.expired import remove_expired
 from hora.agent.lead.lead import Lead
 from hora.agent.lead.recovery import recover
 from hora.agent.loop import READ, Loop
@@ -172,6 +173,7 @@ class Machine:
             os.unlink(self.config["socket"])
         except FileNotFoundError:
             pass
+        remove_expired(os.path.dirname(self.folder))
         return 0
 
     def _lead_end(self) -> str:

@@ -84,8 +84,11 @@ class Run:
     ) -> Iterator[Event]:
         """What happens, as it happens, until the run has ended and everything was told."""
         following = Following(self, output, start, labels)
-        while not following.done:
-            yield from following.events(None)
+        try:
+            while not following.done:
+                yield from following.events(None)
+        finally:  # also when the caller has seen enough
+            following.close()
 
     def chunks(
         self, start: int = 0, follow: bool = True, labels: Sequence[str] | None = None
@@ -118,11 +121,14 @@ class Run:
         """Until the run has ended.  Raises JobFailed unless it succeeded (or `check` is off)."""
         until = None if timeout is None else time.monotonic() + timeout
         following = Following(self, False, 0, None)
-        while not following.done:
-            left = None if until is None else until - time.monotonic()
-            if left is not None and left <= 0:
-                raise WaitTimeout(f"run {self.id} was still {self.status().phase} after {timeout:g} s")
-            following.events(left)
+        try:
+            while not following.done:
+                left = None if until is None else until - time.monotonic()
+                if left is not None and left <= 0:
+                    raise WaitTimeout(f"run {self.id} was still {self.status().phase} after {timeout:g} s")
+                following.events(left)
+        finally:
+            following.close()
         status = self.status()
         if check and status.phase != state.SUCCEEDED:
             raise JobFailed(f"run {self.id} {status.phase}: {status.reason}", status)
@@ -194,6 +200,7 @@ class Following:
         self._next = start
         self._said = 0
         self._ended_output = not output
+        self._subscription = 0
         self._connection = self._connect()
 
     def _connect(self) -> Connection | None:
@@ -202,7 +209,7 @@ class Following:
             connection.ask("watch")
             if self._output:
                 ranks = sorted(self._labels) if self._labels is not None else None
-                connection.ask("output", ranks=ranks, start=self._next)
+                self._subscription = connection.ask("output", ranks=ranks, start=self._next)
         except LeadGone:
             return None
         return connection
@@ -234,6 +241,8 @@ class Following:
         if kind == "say":
             self._said += 1
             return [Event(said=header["text"])]
+        if header.get("id") != self._subscription:
+            return []  # of somebody who followed before us on the owner's connection
         if kind == "o":
             self._next = header["n"] + 1
             label, dropped = header["label"], header.get("dropped", 0)
@@ -241,6 +250,16 @@ class Following:
         if kind == "end":
             self._ended_output = True
         return []
+
+    def close(self) -> None:
+        """Listen no more.  The owner's connection stays: the run would end with it."""
+        connection, self._connection = self._connection, None
+        if connection is None or connection.closed:
+            return
+        if connection is not self.run.owner:
+            connection.close()
+        elif self._subscription:
+            connection.ask("unoutput", which=self._subscription)
 
     def _finish_connection(self) -> None:
         if self._connection is not None:

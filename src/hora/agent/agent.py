@@ -61,7 +61,6 @@ class Agent:
         self.uplink.on_up = self._up
         self.uplink.on_down = self._down
         self.uplink.on_acked = self._acked
-        self.journal.on_drop = lambda length: self.tell("dropped", bytes=length)
 
     # --- life ---
 

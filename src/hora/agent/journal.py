@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Callable, Iterator, List, Optional, Tuple
 
 SEGMENT = 64 << 20
+SMALLEST = 1 << 20  # of the segments that are dropped one by one to stay within a limit
 SUFFIX = ".journal"
 
 
@@ -25,7 +26,7 @@ class Journal:
     def __init__(self, folder: str, segment: int = SEGMENT, limit: Optional[int] = None) -> None:
         self.folder = folder
         self.limit = limit  # bytes kept; the oldest segment goes first
-        self._segment = segment
+        self._segment = segment if limit is None else min(segment, max(limit // 8, SMALLEST))
         os.makedirs(folder, exist_ok=True)
         self._starts: List[int] = sorted(
             int(name[: -len(SUFFIX)]) for name in os.listdir(folder) if name.endswith(SUFFIX)

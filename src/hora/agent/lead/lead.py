@@ -45,7 +45,7 @@ class Lead:
         self.folder = config["folder"]
         self.board = Board(self.plan)
         self.store = Store(os.path.join(self.folder, "output"), self.board.members, self._kept())
-        self.store.on_gap = lambda host, length: self.say(sentences.dropped(host, length))
+        self.store.on_gap = self._dropped
         self.control = Control(self.store, lambda: self.document().to_json())
         self.control.on_owner_left = self._owner_left
         self.documents = Documents(self.folder)
@@ -64,6 +64,7 @@ class Lead:
         self.asked_to_stop: Optional[sentences.Stop] = None
         self.watching = Watching(self)
         self.requests = Requests(self)
+        self.dropped: Dict[str, int] = {}  # bytes of output that `output` did not let us keep, by host
         self._set_up: Dict[str, Optional[int]] = {}
         self._setup_done = not self.plan.setup
         self._limit: Optional[Timer] = None
@@ -128,8 +129,11 @@ class Lead:
     def _event_result(self, link: HostLink, header: Header, body: bytes) -> None:
         self.documents.result(header["label"], body)
 
-    def _event_dropped(self, link: HostLink, header: Header, body: bytes) -> None:
-        self.say(sentences.dropped(link.name, header["bytes"]))
+    def _dropped(self, host: str, length: int) -> None:
+        """A run can drop for hours: it is said once when it begins, and how much at the end."""
+        if host not in self.dropped:
+            self.say(sentences.dropping(host))
+        self.dropped[host] = self.dropped.get(host, 0) + length
 
     def _event_trouble(self, link: HostLink, header: Header, body: bytes) -> None:
         self.fail(f"{link.name}: {header['why']}", state.ORIGIN_HORA, 125)
@@ -363,6 +367,8 @@ class Lead:
     # --- the verdict ---
 
     def _verdict(self, phase: str, reason: str, code: int, origin: str) -> None:
+        for host, length in self.dropped.items():
+            self.say(sentences.dropped(host, length))
         self.exit_code, self.origin = code, origin
         self.ended_at = time.time()
         self.phase, self.reason = phase, reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hora.agent.lead.verdict import size
 from hora.record import Record
 
 TYPE_CHECKING = False
@@ -120,9 +121,13 @@ def cannot_keep(folder: str, problem: OSError) -> str:
     return f"{folder} can't be written: {problem.strerror or problem}"
 
 
+def dropping(host: str) -> str:
+    return f"{host} has written more than `output` of the job file lets us keep: the oldest goes from now on"
+
+
 def dropped(host: str, length: int) -> str:
     return (
-        f"{length} bytes of the oldest output of {host} were dropped to stay within `output` of the job file"
+        f"{size(length)} of the oldest output of {host} were dropped to stay within `output` of the job file"
     )
 
 

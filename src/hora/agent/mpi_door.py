@@ -7,6 +7,7 @@ their end, and on newer kernels how they ended.
 from __future__ import annotations
 
 import os
+import time
 
 from hora.agent import process, rank_door, tools
 from hora.agent.loop import READ, WRITE
@@ -134,7 +135,10 @@ class MpiDoor:
     # --- its end ---
 
     def _ended(self, rank: Rank, pidfd: int) -> None:
+        rank.ended_at = rank.ended_at or time.time()
         status = rank_door.ended(pidfd)
+        if status is None:
+            status = rank_door.ended_as_zombie(rank.pid)
         if status is None and not rank_door.reaped(pidfd):
             self._loop.unwatch(pidfd)  # a zombie until mpirun looks; readable all the while
             self._loop.after(REAP_PAUSE, lambda: self._ended(rank, pidfd))

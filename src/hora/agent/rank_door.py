@@ -27,6 +27,7 @@ LONGEST_HELLO = 4096
 _UCRED = struct.Struct("3i")  # pid, uid, gid
 _SO_PEERPIDFD = 77  # Linux 6.5
 _PIDFD_GET_INFO = 0xC040FF0B  # _IOWR(0xFF, 11, 64 bytes), Linux 6.13
+_EXIT_CODE = 49  # of the fields in /proc/PID/stat that follow the name
 _INFO = struct.Struct("QQ11Ii")  # mask, cgroup, ids, exit status
 _INFO_EXIT = 1 << 3  # Linux 6.15
 
@@ -198,6 +199,19 @@ def ended(pidfd: int) -> int | None:
         return None
     values = _INFO.unpack(bytes(info))
     return int(values[-1]) if values[0] & _INFO_EXIT else None
+
+
+def ended_as_zombie(pid: int) -> int | None:
+    """The wait status of a process that its parent has not looked at yet; None if it is no zombie (any more).
+
+    Older kernels tell nothing else.  mpirun may be quicker: then its own verdict has to do.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return int(fields[_EXIT_CODE]) if fields[0] == b"Z" else None
 
 
 def reaped(pidfd: int) -> bool:

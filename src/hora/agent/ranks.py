@@ -34,6 +34,7 @@ class Rank:
         self.output: Optional[Output] = None
         self.alive = False
         self.stopped = False
+        self.ended_at = 0.0  # set before the rest is known where somebody else reaps it
         self.env: Dict[str, str] = {}  # what it was given: exec and shell get the same
 
     @property
@@ -137,7 +138,6 @@ class Ranks:
         return True
 
     def ended(self, rank: Rank, code: Optional[int], number: Optional[int]) -> None:
-        at = time.time()
         self._by_pid.pop(rank.pid, None)
         rank.alive = False
         total = 0
@@ -151,7 +151,7 @@ class Ranks:
             attempt=rank.attempt,
             code=code,
             signal=number,
-            at=at,
+            at=rank.ended_at or time.time(),
             stopped=rank.stopped,
             oom=number == signal.SIGKILL and self._oom_since(),
             bytes=total,
@@ -185,7 +185,7 @@ class Ranks:
         """The ladder: the main process, then its group, then everything, then the leftovers."""
         self._cancel_ladder()
         for rank in self.alive:
-            rank.stopped = True
+            rank.stopped = rank.stopped or not rank.ended_at
             _signal(
                 proc.main_child(rank.pid) if proc.is_shell(rank.pid) else rank.pid, signal.SIGTERM, rank.pid
             )
@@ -208,7 +208,7 @@ class Ranks:
 
     def kill(self) -> None:
         for rank in self.alive:
-            rank.stopped = True
+            rank.stopped = rank.stopped or not rank.ended_at
             _signal_group(rank.pid, signal.SIGKILL)
         self.finish(0)
 

@@ -117,8 +117,10 @@ def failure(judged: Verdict, attempt: int, last_lines: Sequence[str]) -> state.F
     )
 
 
-def _order(ended: Exit) -> tuple[bool, float, str]:
-    return ended.reset, ended.time, ended.label
+def _order(ended: Exit) -> tuple[bool, bool, float, str]:
+    # A launcher (it has no rank) that exits with a code reports what a rank of its did.
+    launcher = ended.rank is None and bool(ended.exit_code)
+    return ended.reset, launcher, ended.time, ended.label
 
 
 def _tied(first: Exit, other: Exit, errors: Mapping[str, float]) -> bool:

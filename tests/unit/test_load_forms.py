@@ -18,6 +18,7 @@ from hora.errors import JobFileError
 from hora.load import Overrides, from_python, job_file, load_job
 from hora.load.fast import load_fast
 from hora.load.full import load_full
+from hora.load.write import dump
 from hora.spec import (
     Code,
     JobSpec,
@@ -390,8 +391,7 @@ def test_short_form_and_long_form_are_the_same_job(work: Path, spec: JobSpec, de
             if key in long:
                 role[key] = long.pop(key)
     long["roles"] = {"worker": role}
-    dump = yaml.safe_dump(long, sort_keys=False, allow_unicode=True)
-    assert load(work, dump) == load(work, job_file(one)) == one
+    assert load(work, dump(long)) == load(work, job_file(one)) == one
 
 
 def test_text_that_is_no_unicode_survives_as_escapes(work: Path) -> None:

@@ -125,19 +125,32 @@ class Overlay:
         except source.SourceError as error:
             self.problems.add_flag(option, str(error))
             return
-        if not self._put(path, value, option):
-            self.problems.add_flag(option, "leads through something that is not a map")
+        problem = self._remove(path) if _is_nothing(value) else self._put(path, value, option)
+        if problem:
+            self.problems.add_flag(option, problem)
+
+    def _remove(self, path: Path) -> str:
+        """`--set env.LR=null`: as if the file had never said it."""
+        at = _get(self.data, path[:-1])
+        if isinstance(at, list):
+            return "one item of a list can't be taken away: set the whole list, as KEY=[...]"
+        if isinstance(at, dict):
+            at.pop(path[-1], None)
+        return ""
 
     def _command(self, words: tuple[str, ...]) -> None:
-        own = [role for role in self._roles() if _get(self.data, ("roles", role, "command")) is not None]
-        if len(own) > 1:
+        """The main role's command; where there is none, that of the roles without one of their own."""
+        roles, main = self._roles(), self._main_role()
+        own = [role for role in roles if not _is_nothing(_get(self.data, ("roles", role, "command")))]
+        if main in own:
+            self._put(("roles", main, "command"), list(words), "command")
+        elif roles and own == roles:
             self.problems.add_flag(
                 "command",
                 f"the roles {', '.join(own)} each have their own: use --set roles.{own[0]}.command='...'",
             )
-        self._put(("command",), list(words), "command")
-        if len(own) == 1:
-            self._put(("roles", own[0], "command"), list(words), "command")
+        else:
+            self._put(("command",), list(words), "command")
 
     def _ranks(self, ranks: int | str) -> None:
         """-n counts all ranks: members are what is left when each has its ranks."""
@@ -181,34 +194,35 @@ class Overlay:
         roles = self._roles()
         return "worker" if "worker" in roles else roles[0] if len(roles) == 1 else None
 
-    def _put(self, path: Path, value: Any, option: str, says: Path | None = None) -> bool:
-        """False where the path leads through a value; the validation of that value says more."""
+    def _put(self, path: Path, value: Any, option: str, says: Path | None = None) -> str:
+        """What is wrong with the path; empty when it is good."""
         at: Any = self.data
         real: Path = ()
         for part in path[:-1]:
             key = _index(at, part)
             real = (*real, key)
             below = _step(at, key)
-            if below is None or (isinstance(below, Plain) and below.value is None):
+            if _is_nothing(below):
                 below = {}
-                if not _store(at, key, below):
-                    return False
+                problem = _store(at, key, below)
+                if problem:
+                    return problem
                 self.origins.flags.setdefault(real, (option, path))
             at = below
         last = _index(at, path[-1])
-        if not _store(at, last, value):
-            return False
-        self.origins.from_flag((*real, last), option, says)
-        return True
+        problem = _store(at, last, value)
+        if not problem:
+            self.origins.from_flag((*real, last), option, says)
+        return problem
 
 
 def _number(value: int | str) -> Any:
     """A flag's number: text there, but meant without quotes."""
-    return Plain(value, None) if isinstance(value, str) else value
+    return Plain(value, value) if isinstance(value, str) else value
 
 
 def _or(value: Any, default: int) -> Any:
-    return default if value is None or value == "" else value
+    return default if _is_nothing(value) else value
 
 
 def _yaml(text: str) -> Any:
@@ -231,17 +245,24 @@ def _step(at: Any, part: str | int) -> Any:
     return at[part] if isinstance(at, list) and isinstance(part, int) and part < len(at) else None
 
 
-def _store(at: Any, part: str | int, value: Any) -> bool:
+def _store(at: Any, part: str | int, value: Any) -> str:
+    """Puts the value there, or says why not."""
     if isinstance(at, dict):
         at[part] = value
-        return True
-    if not isinstance(at, list) or not isinstance(part, int) or part > len(at):
-        return False
-    at[part : part + 1] = [value]  # one past the end appends
-    return True
+    elif not isinstance(at, list):
+        return f"there is no {part} in {values.shown(at)}, which is no map"
+    elif not isinstance(part, int) or part > len(at):
+        return f"is in a list: {part} must be a number from 0 to {len(at)}, the last of which appends"
+    else:
+        at[part : part + 1] = [value]
+    return ""
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, Plain) and value.value is None)
 
 
 def _get(data: Any, path: Path) -> Any:
     for part in path:
-        data = _step(data, part)
+        data = _step(data, _index(data, part))
     return data

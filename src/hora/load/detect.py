@@ -285,12 +285,13 @@ def _local_trees(tree: ast.Module, own: str, beside: str, shown: str) -> Iterato
 
 def default_name(command: tuple[str, ...], folder: str) -> str:
     """Text to name a job after: its script, else its program, else the folder."""
+    program = ""
     for words in simple_commands(command):
+        program = program or os.path.basename(words[0])
         for start in range(len(words)):  # mpirun -n 4 python train.py: the script comes after the launcher
             script = script_of(words[start:])
             if script is not None:
                 return script.module or os.path.splitext(os.path.basename(script.path))[0]
-    program = os.path.basename(command[0]) if command else ""
     if not program or program in _SHELLS or _PYTHON.match(program):
         return os.path.basename(os.path.abspath(folder)) or program
     return program

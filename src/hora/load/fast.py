@@ -44,7 +44,7 @@ def _load(given: dict[str, Any]) -> Loaded:
         framework, notes = found_framework(command, folder)
     elif framework not in FRAMEWORKS:
         raise ValueError("may be a third party's")
-    name = given.get("name") or names.job_name(default_name(command, folder))
+    name = given["name"] if "name" in given else names.job_name(default_name(command, folder))
     replicas, ranks = _members(given)
     role = RoleSpec("worker", replicas, ranks, command, env=_env(given.get("env", ())))
     changes: dict[str, Any] = {}
@@ -85,7 +85,7 @@ def _members(given: dict[str, Any]) -> tuple[int, int]:
 
 def _number(value: int | str) -> Any:
     """A flag's number: text there, but meant without quotes."""
-    return values.Plain(value, None) if isinstance(value, str) else value
+    return values.Plain(value, value) if isinstance(value, str) else value
 
 
 def _env(assignments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:

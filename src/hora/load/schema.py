@@ -19,7 +19,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _clean(node: Any) -> None:
-    """Drops what only the reference uses, and titles that repeat the keys."""
+    """Drops what only the reference uses, and titles that repeat the keys; closes maps with ruled names."""
     if isinstance(node, list):
         for item in node:
             _clean(item)
@@ -29,6 +29,8 @@ def _clean(node: Any) -> None:
         node.pop(name, None)
     if isinstance(node.get("title"), str):
         del node["title"]
+    if "patternProperties" in node:
+        node["additionalProperties"] = False  # pydantic leaves them open
     for value in node.values():
         _clean(value)
 

@@ -28,10 +28,17 @@ class _Dumper(yaml.SafeDumper):
         return True  # anchors are for machines
 
 
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    """PyYAML writes these three as line ends inside single quotes, and reads something else back."""
+    style = '"' if set(text) & set("\x85\u2028\u2029") else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
 class _Block(dict):  # type: ignore[type-arg]
     """The outermost map: one key per line, however short it is."""
 
 
+_Dumper.add_representer(str, _text)
 _Dumper.add_representer(
     _Block, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=False)
 )

@@ -8,7 +8,7 @@ import time
 from collections import deque
 
 from hora.agent import frames
-from hora.errors import LeadGone
+from hora.errors import LeadGone, PlaceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,11 +68,16 @@ class Connection:
         until = None if timeout is None else time.monotonic() + timeout
         while True:
             left = None if until is None else max(0.0, until - time.monotonic())
-            if timeout is not None and not select.select([self.sock], [], [], left)[0]:
+            if left is not None and not self._comes_within(left):
                 return []
             found = self._receive()
             if found or self.closed:
                 return found
+
+    def _comes_within(self, seconds: float) -> bool:
+        poll = select.poll()  # select() knows descriptors below 1024 only
+        poll.register(self.sock, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
 
     def _receive(self) -> list[tuple[Header, bytes]]:
         try:
@@ -85,7 +90,7 @@ class Connection:
         return list(self._decoder.feed(data))
 
     def answer(self, kind: str, timeout: float = 30.0, **values: Any) -> tuple[Header, bytes]:
-        """One request, its one reply."""
+        """One request, its one reply; PlaceError when the lead refuses, LeadGone when it has gone."""
         number = self.ask(kind, **values)
         until = time.monotonic() + timeout
         kept: deque[tuple[Header, bytes]] = deque()
@@ -95,10 +100,14 @@ class Connection:
                 for position, (header, body) in enumerate(found):
                     if header.get("id") == number:
                         kept.extend(found[position + 1 :])
+                        if header["t"] == "error":
+                            raise PlaceError(header["message"])
                         return header, body
                     kept.append((header, body))
         finally:
-            self._ready.extend(kept)
+            self._ready.extendleft(reversed(kept))
+        if self.closed:
+            raise LeadGone("the lead of this run has gone away")
         raise LeadGone(f"the lead of this run gave no answer to {kind!r} within {timeout:.0f} s")
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from hora.errors import LeadGone, PlaceError, RunNotFound, UsageError
 from hora.places.base import Chunk
 from hora.places.connection import Connection
 from hora.places.local import paths
+from hora.places.local.secrets import secrets_of
 from hora.places.local.warm import Warm
 from hora.record import replace
 from hora.scene import seats
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hora.places.base import Submission
-    from hora.spec import JobSpec, SecretSource
 
 RUN = "run.json"
+BEGIN_LIMIT = 10.0  # seconds for a new run's lead to listen
+TIDY_LIMIT = 5.0  # seconds for an ended run's keeper to leave
+LOOK_AGAIN = 0.01  # seconds between two looks where nobody can tell
 
 
 class LocalPlace:
@@ -55,7 +58,9 @@ class LocalPlace:
 
     def submit(self, submission: Submission) -> tuple[str, Connection | None]:
         spec = submission.spec
+        secrets = secrets_of(spec)  # what can be refused is refused before anything is made
         run = names.run_id(os.urandom(8))
+        socket_path = paths.socket_path(run)
         folder = paths.make_run_folder(f"{spec.name}-{run}")
         info = {
             "id": run,
@@ -63,7 +68,7 @@ class LocalPlace:
             "place": self.name,
             "createdAt": time.time(),
             "command": list(spec.roles[0].command),
-            "socket": paths.socket_path(run),
+            "socket": socket_path,
             "attached": submission.attached,
             "keep": spec.keep,
         }
@@ -75,10 +80,27 @@ class LocalPlace:
             self.cool_down()
             warm = Warm(submission.attached)
         self._warm = None
-        warm.begin(self._config(submission, info, folder))
-        return run, Connection(warm.owner) if warm.owner is not None else None
+        warm.begin(self._config(submission, info, folder, secrets))
+        if warm.owner is not None:
+            return run, Connection(warm.owner)
+        self._see_it_begin(run, folder)
+        return run, None
 
-    def _config(self, submission: Submission, info: dict[str, Any], folder: str) -> dict[str, Any]:
+    def _see_it_begin(self, run: str, folder: str) -> None:
+        """Whoever starts a run and leaves it shall know that it lives."""
+        try:
+            self.attach(run).close()
+        except LeadGone:  # a short one is over already
+            if not os.path.exists(os.path.join(folder, documents.STATUS)):
+                raise PlaceError(f"run {run} did not begin: see {os.path.join(folder, 'hora.log')}") from None
+
+    def _config(
+        self,
+        submission: Submission,
+        info: dict[str, Any],
+        folder: str,
+        secrets: dict[str, dict[str, str]],
+    ) -> dict[str, Any]:
         spec = submission.spec
         members = list(dict.fromkeys(seat.member for seat in seats(submission.plan)))
         folder_of_code = spec.code.path if spec.code is not None and spec.code.path else os.getcwd()
@@ -96,6 +118,7 @@ class LocalPlace:
                 "run": info["id"],
                 "host": socket.gethostname(),
                 "members": members,
+                "one_machine": True,
                 "folder": os.path.join(folder, "agent"),
                 "lead": [info["socket"]],
                 "incarnation": 1,
@@ -103,7 +126,7 @@ class LocalPlace:
                 "ports": list(submission.plan.ports),
                 "grace": submission.plan.limits.grace,
                 "cwd": folder_of_code,
-                "secrets": secrets_of(spec),
+                "secrets": secrets,
             },
         }
 
@@ -170,7 +193,6 @@ class LocalPlace:
         return replace(status, phase=state.FAILED, reason=reason, exit_code=125, origin=state.ORIGIN_HORA)
 
     def _unbegun(self, info: dict[str, Any], alive: bool) -> state.RunStatus:
-        young = time.time() - info["createdAt"] < 10
         status = state.RunStatus(
             id=info["id"],
             name=info["name"],
@@ -180,7 +202,7 @@ class LocalPlace:
             created_at=info["createdAt"],
             command=tuple(info["command"]),
         )
-        if alive or young:
+        if alive or _is_young(info):
             return status
         reason = "its lead never began: look at hora.log in the run's folder"
         return replace(status, phase=state.FAILED, reason=reason, exit_code=125, origin=state.ORIGIN_HORA)
@@ -189,9 +211,17 @@ class LocalPlace:
 
     def attach(self, run: str) -> Connection:
         folder, info = self._find(run)
-        if not is_locked(folder):
-            raise LeadGone(f"run {info['id']} has ended")
-        return Connection.to_socket(info["socket"])
+        while True:
+            begun = os.path.exists(os.path.join(folder, documents.STATUS)) or not _is_young(info)
+            if is_locked(folder):
+                try:
+                    return Connection.to_socket(info["socket"])
+                except LeadGone:
+                    if begun:
+                        raise
+            elif begun:
+                raise LeadGone(f"run {info['id']} has ended")
+            time.sleep(LOOK_AGAIN)  # its keeper is on its way; there is nothing yet that could be waited on
 
     def history(self, run: str, start: int = 0) -> Iterator[Chunk]:
         place = os.path.join(self.folder(run), "output")
@@ -217,32 +247,20 @@ class LocalPlace:
 
     def delete(self, run: str) -> None:
         folder, info = self._find(run)
-        if is_locked(folder):
-            raise UsageError(f"run {info['id']} is still going on: `hora stop {info['id']}` first")
+        until = time.monotonic() + TIDY_LIMIT
+        while is_locked(folder):
+            if not self._status(folder, info).ended:
+                raise UsageError(f"run {info['id']} is still going on: `hora stop {info['id']}` first")
+            if time.monotonic() > until:
+                raise PlaceError(
+                    f"run {info['id']} has ended, but somebody still reads its output: try again in a minute"
+                )
+            time.sleep(LOOK_AGAIN)  # its keeper tidies up
         shutil.rmtree(folder)
 
 
-def secrets_of(spec: JobSpec) -> dict[str, dict[str, str]]:
-    """Values of the secrets, by role; they go to the agent alone, never into the plan or onto the disk."""
-    return {role.name: {name: _secret(name, source) for name, source in role.secrets} for role in spec.roles}
-
-
-def _secret(name: str, source: SecretSource) -> str:
-    if source.env is not None:
-        value = os.environ.get(source.env)
-        if value is None:
-            raise UsageError(f"secrets.{name}: the variable {source.env} is not set here: export it first")
-        return value
-    if source.file is not None:
-        try:
-            with open(os.path.expanduser(source.file), encoding="utf-8") as file:
-                return file.read().rstrip("\n")
-        except (OSError, UnicodeDecodeError) as problem:
-            raise UsageError(f"secrets.{name}: {source.file} can't be read: {problem}") from problem
-    raise UsageError(
-        f"secrets.{name}: the Kubernetes Secret {source.secret!r} can't be read on this machine; "
-        f"give it with --secret {name}=env:VARIABLE or --secret {name}=file:PATH"
-    )
+def _is_young(info: dict[str, Any]) -> bool:
+    return 0 <= time.time() - float(info["createdAt"]) < BEGIN_LIMIT
 
 
 def is_locked(folder: str) -> bool:

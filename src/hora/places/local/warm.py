@@ -17,10 +17,25 @@ _CODE = (
 )
 
 
+_begun: list[int] = []  # keepers of this process that nobody has waited for
+
+
+def reap() -> None:
+    """Long-lived callers start many runs: their keepers must not stay as zombies."""
+    for pid in list(_begun):
+        try:
+            if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                continue
+        except ChildProcessError:
+            pass  # somebody else has waited
+        _begun.remove(pid)
+
+
 class Warm:
     """A keeper that waits for its configuration; `forget` when there is none for it."""
 
     def __init__(self, attached: bool) -> None:
+        reap()
         self.attached = attached
         self.owner: socket.socket | None = None
         theirs: socket.socket | None = None
@@ -44,9 +59,13 @@ class Warm:
             theirs.close()
 
     def begin(self, config: dict[str, Any]) -> None:
-        with os.fdopen(self._writer, "wb") as file:
-            file.write(json.dumps(config).encode())
-        self._writer = -1
+        writer, self._writer = self._writer, -1
+        _begun.append(self.pid)
+        try:
+            with os.fdopen(writer, "wb") as file:
+                file.write(json.dumps(config).encode())
+        except BrokenPipeError:
+            pass  # it has died: that shows where its lead is looked for
 
     def forget(self) -> None:
         if self._writer >= 0:
@@ -55,10 +74,3 @@ class Warm:
             os.waitpid(self.pid, 0)
         if self.owner is not None:
             self.owner.close()
-
-    def wait(self) -> None:
-        """Until the keeper has gone: nothing of the run is left then."""
-        try:
-            os.waitpid(self.pid, 0)
-        except ChildProcessError:
-            pass  # somebody else has waited

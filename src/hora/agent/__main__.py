@@ -1,4 +1,4 @@
-"""`python -m hora.agent local OWNER_FD`, and what other places start."""
+"""`python -m hora.agent local OWNER_FD` on one machine; `lead` and `host` where there are many."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ def main(argv: "list[str]") -> int:
         from hora.agent import local
 
         return local.main(int(argv[1]))
+    if argv == ["lead"]:
+        from hora.agent import server
+
+        return server.main()
+    if argv == ["host"]:
+        from hora.agent import host
+
+        return host.main()
     print("hora-agent: started by hora, not by hand", file=sys.stderr)
     return 2
 

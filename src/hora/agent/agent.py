@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 BEAT = 2.0
 ORPHAN_GRACE = 3.0  # for ranks whose lead or keeper is gone: they must be away within 10 s
+GAVE_UP = 3  # what it ends with when it has ended its ranks by itself, and has said why
 FULL_DISK = "the disk that holds {folder} is full: free some space, or lower `output` in the job file"
 
 
@@ -124,7 +125,7 @@ class Agent:
             return
         self._orphaned = why
         print(f"agent: {why}", file=sys.stderr, flush=True)
-        self.code = 1
+        self.code = GAVE_UP
         self._leaving = True
         self._end_ranks(min(self.config.get("grace", 30.0), ORPHAN_GRACE))
 

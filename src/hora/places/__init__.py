@@ -6,9 +6,13 @@ from hora.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hora.places.base import Place
 
 PLACES = {"local": "hora.places.local.place:LocalPlace"}
+# What can begin before a job is read: `warm_up(attached)`, and `cool_down()` when none comes.
+WARM = {"local": "hora.places.local.warm"}
 
 
 def names() -> list[str]:
@@ -17,10 +21,22 @@ def names() -> list[str]:
 
 def get(name: str) -> Place:
     """The place of that name."""
-    import importlib
+    from importlib import import_module
 
     if name not in PLACES:
         raise UsageError(f"--on {name}: there is no such place; allowed: {', '.join(PLACES)}")
     module, _, cls = PLACES[name].partition(":")
-    place: Place = getattr(importlib.import_module(module), cls)()
+    place: Place = getattr(import_module(module), cls)()
     return place
+
+
+def warm_up(name: str, attached: bool) -> Callable[[], None]:
+    """A job will be submitted there soon; returns what to call when it is not."""
+    from importlib import import_module
+
+    if name not in WARM:
+        return lambda: None
+    module = import_module(WARM[name])
+    module.warm_up(attached)
+    cool_down: Callable[[], None] = module.cool_down
+    return cool_down

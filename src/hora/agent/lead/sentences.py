@@ -29,13 +29,14 @@ HORA_STOP = Stop("stopped by `hora stop`", 143)
 
 def asked(header: Header) -> Stop:
     """The stop that a client's request stands for."""
-    known = {"ctrl-c": CTRL_C, "hangup": CLIENT_GONE, "terminated": TERMINATED_CLIENT}.get(
-        header.get("why", "")
-    )
+    known = {
+        "ctrl-c": CTRL_C, "hangup": CLIENT_GONE, "terminated": TERMINATED_CLIENT, "unread": UNREAD,
+    }.get(header.get("why", ""))  # fmt: skip
     stop = known or HORA_STOP
     return Stop(stop.reason, stop.code, bool(header.get("kill")))
 
 
+UNREAD = Stop("stopped because nobody reads the output of `hora run` any more", 141)  # as SIGPIPE ends programs
 TERMINATED_CLIENT = Stop("stopped because `hora run` was asked to end (SIGTERM)", 143)
 
 

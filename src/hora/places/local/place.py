@@ -17,7 +17,7 @@ from hora.places.base import Chunk
 from hora.places.connection import Connection
 from hora.places.local import paths
 from hora.places.local.secrets import secrets_of
-from hora.places.local.warm import Warm
+from hora.places.local.warm import take
 from hora.record import replace
 from hora.scene import seats
 
@@ -37,20 +37,7 @@ LOOK_AGAIN = 0.01  # seconds between two looks where nobody can tell
 class LocalPlace:
     name = "local"
 
-    def __init__(self) -> None:
-        self._warm: Warm | None = None
-
     # --- submitting ---
-
-    def warm_up(self, attached: bool) -> None:
-        """A job will be submitted soon."""
-        self._warm = Warm(attached)
-
-    def cool_down(self) -> None:
-        """It won't."""
-        if self._warm is not None:
-            self._warm.forget()
-            self._warm = None
 
     def render(self, submission: Submission) -> str:
         """On this machine nothing is made but processes: the plan says which."""
@@ -75,11 +62,7 @@ class LocalPlace:
         documents.write_atomically(os.path.join(folder, RUN), json.dumps(info, indent=1).encode())
         text = plan.dumps(submission.plan).encode()
         documents.write_atomically(os.path.join(folder, "plan.json"), text)
-        warm = self._warm if self._warm is not None and self._warm.attached == submission.attached else None
-        if warm is None:
-            self.cool_down()
-            warm = Warm(submission.attached)
-        self._warm = None
+        warm = take(submission.attached)
         warm.begin(self._config(submission, info, folder, secrets))
         if warm.owner is not None:
             return run, Connection(warm.owner)

@@ -74,3 +74,28 @@ class Warm:
             os.waitpid(self.pid, 0)
         if self.owner is not None:
             self.owner.close()
+
+
+# --- those that were started before a job was there ---
+
+_ready: list[Warm] = []
+
+
+def warm_up(attached: bool) -> None:
+    """A job will be submitted soon."""
+    _ready.append(Warm(attached))
+
+
+def take(attached: bool) -> Warm:
+    """The one that was started for it, else a new one."""
+    for warm in _ready:
+        if warm.attached == attached:
+            _ready.remove(warm)
+            return warm
+    return Warm(attached)
+
+
+def cool_down() -> None:
+    """The job won't be submitted."""
+    while _ready:
+        _ready.pop().forget()

@@ -1,0 +1,135 @@
+"""The client of a run that belongs to it: shows the output, passes on Ctrl-C, ends as the run ends."""
+
+from __future__ import annotations
+
+import select
+import signal
+
+from hora.cli import out, report
+from hora.cli.progress import Progress
+from hora.cli.stream import Stream
+from hora.errors import LeadGone
+from hora.following import Following
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from hora.api import Run
+    from hora.cli.words import Words
+    from hora.following import Event
+    from hora.spec import JobSpec
+    from hora.state import RunStatus
+
+LOOK = 0.2  # seconds between looks where no event tells: time that passes, a lead that is gone
+
+
+class Attached:
+    def __init__(self, run: Run, spec: JobSpec, words: Words) -> None:
+        self.run = run
+        self.grace = spec.timeouts.grace
+        self.quiet = words.flag("quiet")
+        self.form = words.text("output")
+        target = out.STDERR if self.form else out.STDOUT
+        self.stream = Stream(target, not words.flag("no_prefix"), words.flag("timestamps"))
+        self.progress = Progress(self.stream, shown=not self.quiet)
+        self.interrupts = 0
+        self.following: Following | None = None
+
+    def follow(self) -> int:
+        """Until the run has ended; its exit code."""
+        self._take_signals()
+        following = self.following = Following(self.run, True, 0, None)
+        while not following.done:
+            self._take(following.events(0.0 if following.fileno() >= 0 else LOOK))
+            if not following.done:
+                self._wait(following)
+        self.progress.clear()
+        if not self.stream.end():
+            self._reader_gone()
+        return self._end(following.status or self.run.status())
+
+    # --- what happens ---
+
+    def _wait(self, following: Following) -> None:
+        """For news, for time to pass where something is to be redrawn, for the reader to go."""
+        fd = following.fileno()
+        if fd < 0:
+            return
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        if not self.stream.closed:
+            poll.register(self.stream.fd, 0)  # tells only that its reader has gone
+        waits = self.stream.waiting or self.progress.waiting
+        found = poll.poll(LOOK * 1000 if waits else None)
+        if any(ready == self.stream.fd and ready != fd for ready, _ in found):
+            self._reader_gone()
+        if self.stream.waiting and not self.stream.tick():
+            self._reader_gone()
+        self.progress.tick()
+
+    def _take(self, events: list[Event]) -> None:
+        for event in events:
+            if event.chunk is not None:
+                self.stream.add(event.chunk)
+            elif event.said:
+                self._tell(event.said)
+            elif event.status is not None:
+                self.progress.update(event.status)
+        if self.stream.pending:
+            self.progress.clear()
+            if not self.stream.flush():
+                self._reader_gone()
+
+    def _tell(self, text: str) -> None:
+        if not self.quiet:
+            self.progress.clear()
+            self.stream.tell(f"hora: {text}")
+
+    # --- ends from this side ---
+
+    def _take_signals(self) -> None:
+        handlers = {
+            signal.SIGINT: self._interrupted,
+            signal.SIGTERM: lambda *_: self._stop("terminated"),
+            signal.SIGHUP: lambda *_: self._stop("hangup"),
+        }
+        for number, handler in handlers.items():
+            if signal.getsignal(number) != signal.SIG_IGN:  # as nohup and `&` want it
+                signal.signal(number, handler)
+
+    def _interrupted(self, *_: Any) -> None:
+        self.interrupts += 1
+        if self.interrupts == 1:
+            self._tell(
+                f"stopping: SIGTERM to the ranks, SIGKILL after {report.seconds(self.grace)}; "
+                "Ctrl-C again kills them now"
+            )
+            self._stop("ctrl-c")
+        elif self.interrupts == 2:
+            self._tell("killing the ranks")
+            self._stop("ctrl-c", kill=True)
+        else:  # the lead doesn't answer, or our reader doesn't read: the run ends when we are gone
+            raise KeyboardInterrupt
+
+    def _reader_gone(self) -> None:
+        """Nobody reads stdout: end as a program that SIGPIPE ends."""
+        self.stream.close()
+        self._stop("unread")
+
+    def _stop(self, why: str, kill: bool = False) -> None:
+        connection = self.following.connection if self.following is not None else self.run.owner
+        if connection is None:
+            return
+        try:
+            connection.ask("stop", why=why, kill=kill)
+        except LeadGone:
+            pass  # it has ended, or the run's keeper ends it
+
+    def _end(self, status: RunStatus) -> int:
+        if self.form:
+            out.structured(status.to_json(), self.form)
+        failed = status.phase != "succeeded"
+        if (failed or not self.quiet) and not self.stream.closed:
+            report.verdict(status, self.stream, self.quiet)
+        return report.exit_code(status)

@@ -1,0 +1,197 @@
+"""`hora ps` and `hora status`."""
+
+from __future__ import annotations
+
+import time
+
+from hora import api, state
+from hora.cli import out, report
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hora.cli.words import Words
+    from hora.state import MemberState, RunStatus
+
+DEFAULT_PLACE = "local"
+HEAD = ("ID", "NAME", "PHASE", "RANKS", "AGE", "TOOK", "REASON")
+HEAD_WIDE = (
+    "ID",
+    "NAME",
+    "PLACE",
+    "PHASE",
+    "CODE",
+    "ORIGIN",
+    "ATTEMPT",
+    "RANKS",
+    "CREATED",
+    "TOOK",
+    "COMMAND",
+)
+
+
+def place_of(words: Words) -> str:
+    return words.text("on") or DEFAULT_PLACE
+
+
+def chosen_run(words: Words) -> api.Run:
+    """The run that was named; the newest where none was."""
+    from hora.errors import UsageError
+
+    place, name = place_of(words), words.text("run")
+    if name is None:
+        known = api.list_runs(place)
+        if not known:
+            raise UsageError("there are no runs: `hora run -n 2 COMMAND` starts one")
+        name = known[-1].id
+    return api.get_run(name, place)
+
+
+# --- ps ---
+
+
+def ps(words: Words) -> int:
+    runs = api.list_runs(place_of(words))
+    if words.flag("running"):
+        runs = [run for run in runs if not run.ended]
+    form = words.text("output")
+    if form in ("json", "yaml"):
+        out.structured([run.to_json() for run in runs], form)
+        return 0
+    if not runs:
+        out.tell("hora: there are no runs" + " that go on" * words.flag("running"))
+        return 0
+    now = time.time()
+    wide = form == "wide"
+    rows = [_wide_row(run, now) if wide else _row(run, now) for run in runs]
+    columns = 10_000 if wide else out.width(out.STDOUT)
+    lines = out.table(HEAD_WIDE if wide else HEAD, rows, columns)
+    out.result("\n".join([lines[0], *map(_painted, lines[1:], runs)]))
+    return 0
+
+
+def _row(run: RunStatus, now: float) -> Sequence[str]:
+    age = "-" if run.created_at is None else short(now - run.created_at)
+    return run.id, run.name, run.phase, str(_ranks(run)), age, _took(run, now), run.reason
+
+
+def _wide_row(run: RunStatus, now: float) -> Sequence[str]:
+    import shlex
+
+    created = "-" if run.created_at is None else moment(run.created_at)
+    code = "-" if run.exit_code is None else str(run.exit_code)
+    words = (run.id, run.name, run.place, run.phase, code, run.origin or "-", str(run.attempt))
+    return *words, str(_ranks(run)), created, _took(run, now), shlex.join(run.command)
+
+
+def _painted(line: str, run: RunStatus) -> str:
+    colour = report.COLOURS.get(run.phase, "")
+    return line.replace(run.phase, out.paint(run.phase, colour, out.STDOUT), 1) if colour else line
+
+
+def _ranks(run: RunStatus) -> int:
+    return sum(len(member.ranks) for member in run.members)
+
+
+def _took(run: RunStatus, now: float) -> str:
+    if run.started_at is None:
+        return "-"
+    return short((run.ended_at or now) - run.started_at)
+
+
+def short(seconds: float) -> str:
+    """Two units at most: 0.4s, 12s, 5m10s, 3h20m, 2d4h."""
+    if seconds < 10:
+        return f"{max(seconds, 0.0):.1f}s"
+    for unit, size, smaller, rest in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
+        if seconds >= size:
+            more = int(seconds % size // rest)
+            return f"{int(seconds // size)}{unit}" + (f"{more}{smaller}" if more else "")
+    return f"{seconds:.0f}s"
+
+
+def moment(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+# --- status ---
+
+
+def status(words: Words) -> int:
+    found = chosen_run(words).status()
+    form = words.text("output")
+    if form in ("json", "yaml"):
+        out.structured(found.to_json(), form)
+        return 0
+    columns = 10_000 if form == "wide" else out.width(out.STDOUT)
+    lines = [report.sentence(found, out.STDOUT), *_about(found, columns), *_members(found, columns)]
+    out.result("\n".join([*lines, *_failure(found), *_notes(found), *_next(found)]))
+    return 0
+
+
+def _about(found: RunStatus, columns: int) -> list[str]:
+    import shlex
+
+    now = time.time()
+    facts = [f"framework {found.framework}", f"place {found.place}"]
+    if found.attempt > 1:
+        facts.append(f"attempt {found.attempt}")
+    if found.created_at is not None:
+        facts.append(f"created {moment(found.created_at)}, {short(now - found.created_at)} ago")
+    if found.started_at is not None:
+        facts.append(f"{'took' if found.ended else 'runs for'} {_took(found, now)}")
+    if found.exit_code is not None:
+        facts.append(f"exit code {found.exit_code} ({'of the job' if found.origin == 'job' else 'by Hora'})")
+    return ["  " + out.cut(shlex.join(found.command), columns - 2), "  " + "; ".join(facts)]
+
+
+def _members(found: RunStatus, columns: int) -> list[str]:
+    rows = [row for member in found.members for row in _rows_of(member)]
+    if not rows:
+        return []
+    return ["", *out.table(("MEMBER", "HOST", "RANK", "LOCAL", "PID", "STATE"), rows, columns)]
+
+
+def _rows_of(member: MemberState) -> list[Sequence[str]]:
+    host = member.host or "-"
+    if not member.ranks:
+        return [(member.name, host, "-", "-", "-", f"{member.phase} {member.note}".strip())]
+    return [
+        (f"{member.name}/{rank.number}", host, str(rank.rank), str(rank.local_rank), str(rank.pid or "-"),
+         _state(rank, member))
+        for rank in member.ranks
+    ]  # fmt: skip
+
+
+def _state(rank: state.RankState, member: MemberState) -> str:
+    if rank.state != state.EXITED:
+        return f"{rank.state}: {member.note}" if member.note else rank.state
+    if rank.signal is not None:
+        text = f"ended by signal {rank.signal}"
+    else:
+        text = f"exited with code {rank.exit_code}"
+    return text + (", stopped by Hora" if rank.stopped else "")
+
+
+def _failure(found: RunStatus) -> list[str]:
+    failure = found.first_failure
+    if failure is None:
+        return []
+    host = f" on {failure.host}" if failure.host else ""
+    attempt = f" in attempt {failure.attempt}" if found.attempt > 1 else ""
+    lines = ["", f"first failure: {failure.label or failure.member} {failure.cause}{host}{attempt}"]
+    lines += [f"  {line}" for line in report.last_lines(failure, 50)]
+    return lines + [f"  {line}" for line in report.consequences(found, failure)]
+
+
+def _notes(found: RunStatus) -> list[str]:
+    return ["", "notes", *(f"  {note}" for note in found.notes)] if found.notes else []
+
+
+def _next(found: RunStatus) -> list[str]:
+    failure = found.first_failure
+    which = f" --rank {failure.rank}" if failure is not None and failure.rank is not None else ""
+    if found.ended:
+        return ["", f"next: hora logs {found.id}{which} · hora rm {found.id}"]
+    return ["", f"next: hora logs -f {found.id} · hora stacks {found.id} · hora stop {found.id}"]

@@ -1,0 +1,75 @@
+"""The end of a run in words: one sentence, what is needed to understand it, the next command."""
+
+from __future__ import annotations
+
+from hora import state
+from hora.cli import out
+from hora.errors import EXIT_HORA
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hora.cli.stream import Stream
+    from hora.state import Failure, RunStatus
+
+SCROLLED = 10  # lines after which the failing rank's last ones are shown again
+LAST = 12  # of them
+COLOURS = {state.SUCCEEDED: out.GREEN, state.FAILED: out.RED, state.STOPPED: out.YELLOW}
+
+
+def exit_code(status: RunStatus) -> int:
+    return EXIT_HORA if status.exit_code is None else status.exit_code
+
+
+def sentence(status: RunStatus, fd: int) -> str:
+    """`digits k3f9x failed: worker-2/0 exited with code 3 ...`: the first thing that everybody reads."""
+    phase = out.paint(status.phase, COLOURS.get(status.phase, ""), fd)
+    if status.reason.startswith(f"{status.phase} "):  # stopped by ...
+        return f"{status.name} {status.id} {phase}{status.reason[len(status.phase) :]}"
+    return f"{status.name} {status.id} {phase}: {status.reason}"
+
+
+def verdict(status: RunStatus, stream: Stream, quiet: bool) -> None:
+    """To stderr, after the output."""
+    stream.tell("hora: " + sentence(status, out.STDERR))
+    failure = status.first_failure
+    if failure is not None and status.phase == state.FAILED:
+        missed = quiet or stream.lines - stream.last.get(failure.label, 0) > SCROLLED
+        if missed or (stream.fd == out.STDOUT and not stream.on_terminal):
+            for line in last_lines(failure, LAST):
+                out.tell(f"  {line}")
+        for line in consequences(status, failure):
+            out.tell(f"  {line}")
+    if status.phase == state.FAILED:
+        out.tell(f"  more: {' · '.join(next_commands(status))}")
+
+
+def last_lines(failure: Failure, most: int) -> list[str]:
+    lines = [line for line in failure.last_lines if line.strip()][-most:]
+    return [f"{failure.label} | {line}" for line in lines]
+
+
+def consequences(status: RunStatus, failure: Failure) -> list[str]:
+    """What else ended because of it."""
+    told = []
+    if failure.ties:
+        told.append(f"at the same moment: {few(failure.ties)}")
+    if failure.echoes:
+        told.append(f"ended because of it: {few(failure.echoes)}")
+    return told
+
+
+def next_commands(status: RunStatus) -> list[str]:
+    commands = [f"hora status {status.id}"]
+    failure = status.first_failure
+    if failure is not None and failure.rank is not None and failure.last_lines:
+        commands.append(f"hora logs {status.id} --rank {failure.rank}")
+    return commands
+
+
+def few(names: tuple[str, ...], most: int = 6) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def seconds(value: float) -> str:
+    return f"{value:g} s" if value < 120 else f"{value / 60:g} min"

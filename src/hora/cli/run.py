@@ -1,0 +1,97 @@
+"""`hora run` and `hora render`."""
+
+from __future__ import annotations
+
+from hora import places
+from hora.cli import out
+from hora.load.flags import FLAGS
+from hora.load.overrides import Overrides
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from hora.api import Job, Run
+    from hora.cli.words import Words
+
+DEFAULT_PLACE = "local"
+
+
+def run(words: Words) -> int:
+    if words.flag("dry_run"):
+        return render(words)
+    attached = not words.flag("detach")
+    place = words.text("on") or DEFAULT_PLACE
+    cool_down = places.warm_up(place, attached)  # its processes begin while we read the job
+    try:
+        job = job_of(words)
+        if not words.flag("quiet"):
+            for note in job.loaded.notes:
+                out.tell(f"hora: {note}")
+        from hora import api
+
+        started = api.submit(job, on=place, attached=attached)
+    except BaseException:
+        cool_down()
+        raise
+    if not attached:
+        return _detached(started, words)
+    from hora.cli.attached import Attached
+
+    return Attached(started, job.loaded.spec, words).follow()
+
+
+def _detached(started: Run, words: Words) -> int:
+    if words.text("output"):
+        out.structured(started.status().to_json(), words.text("output") or "json")
+    else:
+        out.result(started.id)
+    if not words.flag("quiet"):
+        out.tell(f"hora: run {started.id} goes on: hora logs -f {started.id}; hora stop {started.id}")
+    return 0
+
+
+def render(words: Words) -> int:
+    """The very thing that would be submitted."""
+    job = job_of(words)
+    for note in job.loaded.notes:
+        out.tell(f"hora: {note}")
+    out.result(places.get(words.text("on") or DEFAULT_PLACE).render(job.submission()))
+    return 0
+
+
+def job_of(words: Words) -> Job:
+    from hora import api, load
+
+    file = words.text("job_yaml")
+    overrides = overrides_of(words)
+    if file is None and not overrides.command:
+        raise _nothing_to_run(words)
+    return api.Job.of(load.load_job(file, overrides))
+
+
+def overrides_of(words: Words) -> Overrides:
+    from hora.cli.words import key_of
+
+    values: dict[str, Any] = {"command": words.many("command"), "sets": words.many("set")}
+    values["ranks"] = words.text("ranks")
+    for flag in FLAGS:
+        given = words.given.get(key_of(flag.option))
+        if given is not None:
+            values[flag.field] = given
+    return Overrides(**values)
+
+
+def _nothing_to_run(words: Words) -> Exception:
+    import os
+
+    from hora.errors import UsageError
+
+    name = words.command.name
+    here = next((file for file in ("job.yaml", "job.yml") if os.path.isfile(file)), None)
+    if here:
+        return UsageError(f"{name}: there is neither a command nor a job file: `hora {name} {here}`?")
+    return UsageError(
+        f"{name}: there is neither a command nor a job file\n"
+        f"allowed: hora {name} -n 4 python train.py; hora {name} job.yaml; `hora init` writes a job file"
+    )

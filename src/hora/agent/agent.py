@@ -47,6 +47,8 @@ class Agent:
         self._attempt = 0
         self._leaving = False
         self._orphaned = ""
+        self._alone = False  # the keeper was killed
+        self.forsaken = False  # and the lead, too: nobody else can write the run's end
         self._disk_full = False
         self._cwd = config.get("cwd") or os.getcwd()
         self._ports = Ports(tuple(config.get("ports", (0, 0))))
@@ -115,8 +117,16 @@ class Agent:
             return
         self.loop.unwatch(self._ward.sock)
         self._ward = None
+        self._alone = True
         self.tell("alone", why="the keeper was killed")
         self._end_ranks(ORPHAN_GRACE)
+        self._see_who_is_left()
+
+    def _see_who_is_left(self) -> None:
+        """On one machine a link that is down means that the lead is dead."""
+        if self._alone and self.config.get("one_machine") and not self.uplink.up and not self._leaving:
+            self.forsaken = True
+            self._abandon("keeper and lead are gone")
 
     def _abandon(self, why: str) -> None:
         """End the ranks and leave, whatever the lead thinks."""
@@ -166,7 +176,7 @@ class Agent:
     def _acked(self) -> None:
         if not self.config.get("keep_journal"):
             self.journal.forget(self.uplink.acked)
-        if self._leaving and self.uplink.all_acked:
+        if self._leaving and not self._orphaned and self.uplink.all_acked:
             self.loop.stop()
 
     # --- the lead's orders ---
@@ -176,8 +186,9 @@ class Agent:
 
     def _down(self, why: str) -> None:
         self.inside.close_all()
-        if self._leaving:
+        if self._leaving and not self._orphaned:
             self.loop.stop()
+        self._see_who_is_left()
 
     def _frame(self, header: Header, body: bytes) -> None:
         number = header.get("order")

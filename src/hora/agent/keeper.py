@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional, Set
 
 SWEEP_PAUSE = 0.02
+SWEEP_LIMIT = 5.0  # a process that sleeps in the kernel can't be killed: don't wait for it
 MOST_INCARNATIONS = 5
 
 
@@ -52,7 +53,8 @@ class Kept:
         journal = Journal(os.path.join(self.config["folder"], "journal"))
         try:
             complete(journal, self.watcher.pipes)
-            event = {"t": "agentlost", "why": why, "at": time.time()}
+            incarnation = self.config.get("incarnation", 1)
+            event = {"t": "agentlost", "why": why, "at": time.time(), "incarnation": incarnation}
             journal.append(frames.encode(event))
         finally:
             journal.close()
@@ -116,6 +118,23 @@ def sweep(spare: Set[int], reaped: Callable[[int, int], None]) -> None:
             except (ProcessLookupError, PermissionError):
                 pass
         time.sleep(SWEEP_PAUSE)  # nothing tells when an orphan's orphan has come; look again
+
+
+def sweep_run(run: str) -> None:
+    """Kill what the ranks of a run left behind when agent and keeper, which would know them, are gone.
+
+    Ranks hand HORA_RUN down to their children; Hora's own processes don't carry that of their own run.
+    """
+    end = time.monotonic() + SWEEP_LIMIT
+    left = proc.carrying("HORA_RUN", run)
+    while left and time.monotonic() < end:
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+        time.sleep(SWEEP_PAUSE)
+        left = proc.carrying("HORA_RUN", run)
 
 
 def _descendants_without(spare: Set[int]) -> List[int]:

@@ -17,6 +17,7 @@ from hora.agent.agent import Agent
 from hora.agent.expired import remove_expired
 from hora.agent.lead.lead import Lead
 from hora.agent.lead.recovery import recover
+from hora.agent.lead.verdict import signal_name
 from hora.agent.loop import READ, Loop
 
 TYPE_CHECKING = False
@@ -24,15 +25,16 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Optional
 
 LOCK = "lock"
-AGENT_PATIENCE = 1.0  # for an agent to end its ranks after its lead died, beyond its own grace
+AGENT_PATIENCE = 1.0  # for an agent to leave by itself after its lead has said that all is over
+AGENT_LIMIT = 8.0  # for an agent to end its ranks after its lead was killed
 
 
 def main(owner_fd: int) -> int:
     """`owner_fd`: the client's end of the control channel, or -1 when nobody stays."""
-    text = sys.stdin.buffer.read()
-    if not text:
-        return 0
-    config = json.loads(text)
+    try:
+        config = json.loads(sys.stdin.buffer.read())
+    except ValueError:
+        return 0  # there is no job, or the client was killed while it told us of it
     return Machine(config, owner_fd).run()
 
 
@@ -79,7 +81,8 @@ class Machine:
         import fcntl
 
         self._lock = os.open(os.path.join(self.folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Keeper, lead and agent share it: it is held as long as any of them lives.
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     # --- lead and agent ---
 
@@ -89,18 +92,20 @@ class Machine:
 
         def child() -> int:
             self.loop.close()
-            os.close(self._lock)
             lead = Lead({**self.config["lead"], "keeper": keeper_pid})
             if server is not None:
                 lead.links.listen(server)
             if owner >= 0:
                 lead.links.connect(socket.socket(fileno=owner), owner=True)
-            return lead.run()
+            code = lead.run()
+            if os.getppid() != keeper_pid:
+                self._remove_socket()
+            return code
 
         self.lead_pid = process.fork_child("hora-lead", child)
 
     def _start_agent(self) -> None:
-        self.kept.start(_run_agent, self._let_go)
+        self.kept.start(self._run_agent, self._let_go)
         if self.kept.watcher is not None:
             sock = self.kept.watcher.sock
             self.loop.watch(sock, READ, lambda _events: self._agent_said())
@@ -108,11 +113,17 @@ class Machine:
     def _let_go(self) -> None:
         """In the agent: what only keeper and lead hold."""
         self.loop.close()
-        os.close(self._lock)
         if self.server is not None:
             self.server.close()
         if self.owner_fd >= 0:
             os.close(self.owner_fd)
+
+    def _run_agent(self, config: Dict[str, Any], ward: guard.Ward) -> int:
+        agent = Agent(config, ward)
+        code = agent.run()
+        if agent.forsaken:
+            self._write_end("lead and keeper of this run were killed, so its ranks were ended, too")
+        return code
 
     def _agent_said(self) -> None:
         watcher = self.kept.watcher
@@ -135,9 +146,14 @@ class Machine:
         if not self.kept.pid:
             self.loop.stop()
         elif status != 0:
-            _signal(self.kept.pid, signal.SIGTERM)
+            self._end_agent()
         else:
-            self.loop.after(AGENT_PATIENCE, lambda: _signal(self.kept.pid, signal.SIGTERM))
+            self.loop.after(AGENT_PATIENCE, self._end_agent)
+
+    def _end_agent(self) -> None:
+        """It ends its ranks first; should it hang, the sweep ends them."""
+        _signal(self.kept.pid, signal.SIGTERM)
+        self.loop.after(AGENT_LIMIT, lambda: _signal(self.kept.pid, signal.SIGKILL))
 
     def _agent_ended(self, status: int) -> None:
         self.kept.pid = 0
@@ -149,12 +165,11 @@ class Machine:
         if watcher is not None:
             self.loop.unwatch(watcher.sock)
         keeper.sweep({self.lead_pid}, self._ended)
-        self.kept.mend(f"its agent was ended ({describe(status)})")
+        self.kept.mend(f"its agent {describe(status)}")
         incarnation = self.kept.config.get("incarnation", 1)
-        if self.lead_status is not None or incarnation >= keeper.MOST_INCARNATIONS:
-            self.trouble = (
-                f"its agent ended {incarnation} times ({describe(status)}): see hora.log of the run"
-            )
+        if self.lead_status is None and incarnation >= keeper.MOST_INCARNATIONS:
+            self.trouble = f"the agent of this run ended {incarnation} times; the last one {describe(status)}"
+        if self.lead_status is not None or self.trouble:
             self.loop.stop()
             return
         self.kept.config = {**self.kept.config, "incarnation": incarnation + 1}
@@ -168,21 +183,22 @@ class Machine:
         keeper.sweep(set(), self._ended)
         if self.kept.watcher is not None:
             self.kept.watcher.read_all()
-        recover(self.folder, self.kept, self.trouble or self._lead_end())
+        lead_end = f"the lead of this run {describe(self.lead_status or 0)}, so its ranks were ended, too"
+        self._write_end(self.trouble or lead_end)
+        remove_expired(os.path.dirname(self.folder))
+        return 0
+
+    def _write_end(self, why: str) -> None:
+        """What the lead writes in its last moment, unless it was killed before."""
+        pipes = self.kept.watcher.pipes if self.kept.watcher is not None else {}
+        recover(self.folder, self.config["agent"]["host"], self.config["lead"]["run"], why, pipes)
+        self._remove_socket()
+
+    def _remove_socket(self) -> None:
         try:
             os.unlink(self.config["socket"])
         except FileNotFoundError:
             pass
-        remove_expired(os.path.dirname(self.folder))
-        return 0
-
-    def _lead_end(self) -> str:
-        how = describe(self.lead_status or 0)
-        return f"the lead of this run was ended ({how}), so its ranks were ended, too"
-
-
-def _run_agent(config: Dict[str, Any], ward: guard.Ward) -> int:
-    return Agent(config, ward).run()
 
 
 def listen(path: str) -> socket.socket:
@@ -194,12 +210,11 @@ def listen(path: str) -> socket.socket:
 
 
 def describe(status: int) -> str:
+    """How a part of Hora ended, to follow its name."""
     code, number = process.exit_of(status)
-    if number is not None:
-        return f"killed by signal {number} ({signal.Signals(number).name})" if number in set(
-            signal.Signals
-        ) else f"killed by signal {number}"  # fmt: skip
-    return f"exit code {code}"
+    if number is None:
+        return f"ended with code {code} (see hora.log of the run)"
+    return f"was killed by signal {number} ({signal_name(number)})"
 
 
 def _signal(pid: int, number: int) -> None:

@@ -176,6 +176,14 @@ def environ_has(pid: int, name: str, value: str | None = None) -> bool:
     return False
 
 
+def carrying(name: str, value: str) -> list[int]:
+    """All other processes that were started with this variable; empty where nobody can tell (macOS)."""
+    if not LINUX:
+        return []
+    pids = (int(entry) for entry in os.listdir("/proc") if entry.isdigit())
+    return [pid for pid in pids if pid != os.getpid() and environ_has(pid, name, value)]
+
+
 def program(pid: int) -> str:
     """Base name of what the process runs: `bash`, `python3.11`; for busybox that of the applet; else ''."""
     words = cmdline(pid) or []

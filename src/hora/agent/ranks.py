@@ -182,8 +182,10 @@ class Ranks:
         return [rank for rank in self.by_label.values() if rank.alive]
 
     def stop(self, grace: float) -> None:
-        """The ladder: the main process, then its group, then everything, then the leftovers."""
-        self._cancel_ladder()
+        """The ladder: the main process, then its group, then everything, then the leftovers.
+
+        Asked again, it can become shorter, never longer.
+        """
         for rank in self.alive:
             rank.stopped = rank.stopped or not rank.ended_at
             _signal(
@@ -192,9 +194,13 @@ class Ranks:
         if not self.alive:
             self.finish(0)
             return
+        kill_after = grace + min(GROUP_PAUSE, grace)
+        if self._ladder and self._ladder[-1].when <= self._loop.now() + kill_after:
+            return
+        self._cancel_ladder()
         self._ladder = [
             self._loop.after(grace, self._terminate_groups),
-            self._loop.after(grace + min(GROUP_PAUSE, grace), self.kill),
+            self._loop.after(kill_after, self.kill),
         ]
 
     def _cancel_ladder(self) -> None:

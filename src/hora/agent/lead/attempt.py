@@ -131,13 +131,13 @@ class Attempt:
             if self.board.knows(one):
                 self.board.change(
                     one,
-                    state=state.EXITED,
+                    state=state.LOST if how.lost else state.EXITED,
                     exit_code=how.exit_code,
                     signal=how.signal,
                     stopped=how.stopped,
                 )
         if how.failed and not how.stopped:
-            self.failed = True
+            self.failed = not self.succeeded  # what helpers do after the end counts for nothing
         elif not self.failed and self._decided():
             self.succeeded = True
 

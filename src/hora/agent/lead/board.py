@@ -106,7 +106,7 @@ class Board:
         if self._phases[member] != "lost":
             if state.ALIVE in states:
                 self.phase(member, "running")
-            elif states == {state.EXITED}:
+            elif states <= {state.EXITED, state.LOST}:
                 self.phase(member, "ended")
 
     def states(self, roles: Tuple[str, ...] = ()) -> Iterator[Tuple[str, state.RankState]]:

@@ -55,6 +55,7 @@ class HostLink:
         if same_clock:
             self.clock.error = 0.0
         self.incarnation = 0
+        self.serving = 0  # the incarnation that was given the current attempt
         self.agent_pid = 0
         self.keeper_pid = 0
         self.facts: Dict[str, Any] = {}

@@ -20,6 +20,7 @@ from hora.agent.lead.retry import Retry
 from hora.agent.lead.store import Store
 from hora.agent.lead.watching import Watching
 from hora.agent.loop import Loop
+from hora.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Lead:
         self.ended_at: Optional[float] = None
         self.retry = Retry(self.plan.restarts)
         self.asked_to_stop: Optional[sentences.Stop] = None
+        self._decided = False  # the ranks have: who asks for an end now only makes it sooner
         self.watching = Watching(self)
         self.requests = Requests(self)
         self.dropped: Dict[str, int] = {}  # bytes of output that `output` did not let us keep, by host
@@ -142,7 +144,11 @@ class Lead:
         self.fail(f"{link.name}: {header['why']}, so its ranks were ended", state.ORIGIN_HORA, 125)
 
     def _event_agentlost(self, link: HostLink, header: Header, body: bytes) -> None:
+        if header["incarnation"] < link.serving or self.phase == state.GATHERING:
+            return  # its successor has been given the attempt already
         self._agent_lost(link, header["why"], link.clock.ours(header["at"]))
+        if not self.attempt.expected:  # it died over the checks or the set-up
+            self.fail(f"{link.name}: {header['why']}", state.ORIGIN_HORA, verdict.EXIT_HORA)
         self._advance()
 
     # --- gather, check ---
@@ -159,11 +165,13 @@ class Lead:
     def _next_attempt(self) -> None:
         self.attempt = Attempt(self.attempt.number + 1, self.plan, self.run_info["id"], self.board)
         self.failure = None
+        self._decided = False
         self._set_phase(state.CHECKING, "checking that the hosts agree")
         self._limit_phase(self.plan.limits.start, "start")
         alone = len(self.hosts) == 1
         for link in self.hosts.values():
             link.gone = False
+            link.serving = link.incarnation
             link.order({**self.attempt.prepare(link), "alone": alone})
 
     def _event_prepared(self, link: HostLink, header: Header, body: bytes) -> None:
@@ -262,6 +270,7 @@ class Lead:
         """After an end: stop the others, or finish."""
         attempt = self.attempt
         if self.phase in (state.STARTING, state.RUNNING):
+            self._decided = attempt.failed or attempt.succeeded
             if attempt.failed:
                 first = judging.judge(attempt.exits).first
                 self._stop_ranks(sentences.stopping_after(first), self.plan.limits.grace)
@@ -291,7 +300,7 @@ class Lead:
 
     def _attempt_over(self) -> None:
         attempt = self.attempt
-        if self.asked_to_stop is not None:
+        if self.asked_to_stop is not None and not self._decided:
             self._verdict(
                 state.STOPPED, self.asked_to_stop.reason, self.asked_to_stop.code, state.ORIGIN_HORA
             )
@@ -325,16 +334,27 @@ class Lead:
         """Somebody asked: the ladder; asked again: kill."""
         if self.phase in state.ENDED:
             return
-        again, self.asked_to_stop = self.asked_to_stop is not None, asked
+        if self.asked_to_stop is None:
+            self.asked_to_stop = asked
+        elif asked.reason == sentences.CLIENT_GONE.reason and not asked.kill:
+            return  # whoever asked has gone away meanwhile: that is no second request
+        else:
+            asked = replace(self.asked_to_stop, kill=True)
+        self.retry.give_up()
         if self.phase in (state.GATHERING, state.CHECKING, state.QUEUED) or not self.hosts:
             self._no_limit()
             self._verdict(state.STOPPED, asked.reason, asked.code, state.ORIGIN_HORA)
             return
-        self._stop_ranks(f"stopping: {asked.reason}", self.plan.limits.grace, kill=again or asked.kill)
+        why = self.reason if self._decided else f"stopping: {asked.reason}"
+        self._stop_ranks(why, self.plan.limits.grace, kill=asked.kill)
 
     def fail(self, reason: str, origin: str, code: int) -> None:
         """Hora, the place or the set-up ends the run."""
         if self.phase in state.ENDED or self.exit_code is not None:
+            return
+        if self._decided:
+            self.note(reason)
+            self.retry.give_up()
             return
         self.exit_code, self.origin = code, origin
         if self.phase == state.GATHERING or all(link.lost or link.gone for link in self.hosts.values()):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import sys
 
 from hora import state
+from hora.agent import keeper, proc
 from hora.agent.channel import Channel
-from hora.agent.lead import sentences
+from hora.agent.lead import sentences, verdict
 from hora.agent.lead.hosts import HostLink
 from hora.agent.loop import READ
 
@@ -39,7 +41,9 @@ class Links:
         _raise_limits()
         self.loop.after(PING, self._ping)
         if self.keeper:
-            self.loop.after(PING, self._look_for_keeper)
+            self.loop.on_signal(signal.SIGUSR1, self._look_for_keeper)
+            proc.die_with_parent(signal.SIGUSR1, self.keeper)
+            self._look_again()
 
     # --- coming in ---
 
@@ -141,19 +145,23 @@ class Links:
         link.silent_since = self.loop.now()
         self.lead.requests.host_down(link)
         self.lead.host_went()
-        if self.keeper and os.getppid() != self.keeper:
-            self._keeper_gone()
+        if self.keeper:
+            self._look_for_keeper()
+
+    def _look_again(self) -> None:
+        """For systems that send no signal when a parent dies."""
+        self._look_for_keeper()
+        self.loop.after(PING, self._look_again)
 
     def _look_for_keeper(self) -> None:
-        """Its death is told by the agent; should both be gone at once, only the parent's number tells."""
-        if os.getppid() != self.keeper:
-            self._keeper_gone()
-        self.loop.after(PING, self._look_for_keeper)
-
-    def _keeper_gone(self) -> None:
+        """Its death is told by the agent, as long as there is one."""
+        if os.getppid() == self.keeper or any(link.up for link in self.hosts.values()):
+            return
+        self.lead.fail("the keeper of this run was killed", state.ORIGIN_HORA, verdict.EXIT_HORA)
         for link in self.hosts.values():
-            if not link.up and not link.lost:
-                self.lead.host_lost(link, "its agent and its keeper are gone")
+            if not link.lost:
+                keeper.sweep_run(self.lead.run_info["id"])
+                self.lead.host_lost(link, "agent and keeper were killed")
 
     def _ping(self) -> None:
         for link in self.hosts.values():

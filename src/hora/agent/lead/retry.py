@@ -18,6 +18,10 @@ class Retry:
         self.left = restarts
         self._for_a_port = 1  # a port that somebody took in between is nobody's failure
 
+    def give_up(self) -> None:
+        """Somebody has asked for an end, or nobody is left who could start anything."""
+        self.left = self._for_a_port = 0
+
     def after(self, first: verdict.Exit, failure: Failure, output: bytes) -> Tuple[bool, str]:
         """The decision, and what to say about it."""
         seconds = failure.after or 0.0

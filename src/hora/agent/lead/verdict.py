@@ -93,7 +93,7 @@ def not_started(
 
 def lost(label: str, member: str, rank: int | None, host: str, time: float, why: str = "") -> Exit:
     """The exit of a rank whose agent is gone; `time` is when it was last heard of."""
-    cause = f"was lost: its host {host} is gone" + (why and f" ({why})")
+    cause = f"was lost: {why or f'its host {host} is gone'}"
     return Exit(label, member, rank, host, time, lost=True, cause=cause)
 
 

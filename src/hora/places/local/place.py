@@ -15,7 +15,7 @@ from hora.agent.lead.store import Store
 from hora.errors import LeadGone, PlaceError, RunNotFound, UsageError
 from hora.places.base import Chunk
 from hora.places.connection import Connection
-from hora.places.local import paths
+from hora.places.local import burial, paths
 from hora.places.local.secrets import secrets_of
 from hora.places.local.warm import take
 from hora.record import replace
@@ -56,6 +56,7 @@ class LocalPlace:
             "createdAt": time.time(),
             "command": list(spec.roles[0].command),
             "socket": socket_path,
+            "host": socket.gethostname(),
             "attached": submission.attached,
             "keep": spec.keep,
         }
@@ -99,7 +100,7 @@ class LocalPlace:
             },
             "agent": {
                 "run": info["id"],
-                "host": socket.gethostname(),
+                "host": info["host"],
                 "members": members,
                 "one_machine": True,
                 "folder": os.path.join(folder, "agent"),
@@ -170,10 +171,20 @@ class LocalPlace:
             return status
         known = _read(os.path.join(folder, documents.STATUS))  # it may have ended between the two looks
         status = state.RunStatus.from_json(known) if known is not None else status
-        if status.ended:
-            return status
-        reason = "its processes are gone without a verdict: all were killed, or the machine was restarted"
-        return replace(status, phase=state.FAILED, reason=reason, exit_code=125, origin=state.ORIGIN_HORA)
+        return status if status.ended else self._buried(folder, info, status)
+
+    def _buried(self, folder: str, info: dict[str, Any], status: state.RunStatus) -> state.RunStatus:
+        """Nobody lived to give a verdict."""
+        try:
+            burial.bury(folder, info)
+            known = _read(os.path.join(folder, documents.STATUS))
+            if known is not None:
+                return state.RunStatus.from_json(known)
+        except OSError:
+            pass  # not ours to write, or no room: what is true can still be said
+        return replace(
+            status, phase=state.FAILED, reason=burial.WHY, exit_code=125, origin=state.ORIGIN_HORA
+        )
 
     def _unbegun(self, info: dict[str, Any], alive: bool) -> state.RunStatus:
         status = state.RunStatus(
@@ -239,6 +250,7 @@ class LocalPlace:
                     f"run {info['id']} has ended, but somebody still reads its output: try again in a minute"
                 )
             time.sleep(LOOK_AGAIN)  # its keeper tidies up
+        burial.remove_socket(info)
         shutil.rmtree(folder)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -188,3 +189,27 @@ def test_installed_out_of_a_zip_it_is_the_same(tmp_path: Path) -> None:
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": "agent.pyz"}
     subprocess.run([sys.executable, "-S", "-c", code, str(tmp_path / "x")], env=env, cwd=tmp_path, check=True)
     assert (tmp_path / "x" / "hooks" / "sitecustomize.py").read_bytes() == OWN.read_bytes()
+
+
+PRINT_TWICE = "import sys; print('a'); print('b', file=sys.stderr); sys.stdout.write('c'); sys.stdout.flush(); os._exit(0)"
+
+
+@pytest.mark.parametrize("flags", [(), ("-u",)], ids=["by environment", "by flag"])
+def test_unbuffered_means_whole_lines_at_once(flags: tuple[str, ...], prepared: Path) -> None:
+    env = {
+        **os.environ,
+        **hook.environment(str(prepared), os.environ),
+        "PYTHONUNBUFFERED": "" if flags else "1",
+    }
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # keeps writes apart
+    with ours, theirs:
+        command = [sys.executable, *flags, "-c", f"import os; {PRINT_TWICE}"]
+        subprocess.run(command, env=env, stdout=theirs, stderr=theirs, check=True)
+        theirs.shutdown(socket.SHUT_WR)
+        assert list(iter(lambda: ours.recv(100), b"")) == [b"a\n", b"b\n", b"c"]
+
+
+def test_a_process_without_standard_streams_starts_all_the_same(prepared: Path) -> None:
+    env = {**os.environ, **hook.environment(str(prepared), os.environ), "PYTHONUNBUFFERED": "1"}
+    shell = f"exec {sys.executable} -c 'import sys; sys.exit(7 if sys.stdout is None else 8)' >&- 2>&-"
+    assert subprocess.run(["sh", "-c", shell], env=env, check=False).returncode == 7

@@ -1,6 +1,6 @@
 # Runs at the start of every Python in a rank, since the agent puts this folder first on PYTHONPATH.
-# Registers faulthandler, so that `hora stacks` can see where the process is, then makes way for the
-# sitecustomize that Python would have found without it.
+# Registers faulthandler, so that `hora stacks` can see where the process is, lets the process write whole lines,
+# then makes way for the sitecustomize that Python would have found without it.
 #
 # Any Python from 2.7 on must be able to parse and run this, in well under 2 ms, and it must never break a
 # start: whoever can't be prepared is described from outside instead.
@@ -41,6 +41,16 @@ def _prepare_stacks():
     faulthandler._hora = fd
 
 
+def _write_lines():
+    """Unbuffered, as Hora and many images want Python, it writes a line and its end one by one: ranks that share
+    a pipe (torchrun's) then mix them, and each line costs two calls.  Whole lines are as prompt, since nobody
+    sees less than a line of a rank.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if getattr(stream, "write_through", False):  # Python 3.7 or newer, and the stream is open
+            stream.reconfigure(line_buffering=True, write_through=False)
+
+
 def _make_way():
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
@@ -49,6 +59,10 @@ def _make_way():
 
 try:
     _prepare_stacks()
+except Exception:  # noqa: BLE001
+    pass
+try:
+    _write_lines()
 except Exception:  # noqa: BLE001
     pass
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from helpers import leftovers
 from helpers.cli import COMMAND, Cli
@@ -20,6 +21,8 @@ from helpers.terminal import Terminal
 TESTS = Path(__file__).resolve().parent
 REPO = TESTS.parent
 LEAK_SUITES = ("conformance", "faults")  # elsewhere: @pytest.mark.leaks
+
+settings.register_profile("fuzz", max_examples=2000, deadline=None, print_blob=True)  # for scripts/fuzz
 
 
 @pytest.fixture(scope="session", autouse=True)

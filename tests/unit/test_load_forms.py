@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,10 +34,10 @@ from hora.spec import (
 )
 
 DATA = Path(__file__).parent / "data"
-EXAMPLES = 400 if os.environ.get("HORA_LONG") else 40
-SLOW_START = settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+EXAMPLES = settings.default.max_examples  # the profile's: more of them in the long run
+_SETTINGS = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+HEAVY = settings(max_examples=EXAMPLES * 2 // 5, **_SETTINGS)
+LIGHT = settings(max_examples=EXAMPLES * 2, **_SETTINGS)
 
 
 def load(folder: Path, text: str, **given: Any) -> JobSpec:
@@ -214,6 +213,34 @@ def test_the_home_folder_may_be_written_as_a_tilde(work: Path, home: Path) -> No
     assert spec.roles[0].secrets[0][1].file == str(home / "token")
 
 
+@pytest.mark.parametrize(
+    ("written", "git"),
+    [
+        ("https://example.org/x.git", "https://example.org/x.git"),
+        ("git@example.org:team/x.git", "git@example.org:team/x.git"),
+        ("/srv/x.git", "/srv/x.git"),
+        ("../x.git", "{folder}/x.git"),
+        ("~/x.git", "{home}/x.git"),
+    ],
+)
+def test_a_repository_that_is_a_path_begins_at_the_job_file(
+    work: Path, home: Path, written: str, git: str
+) -> None:
+    (work / "deep").mkdir()
+    spec = load(work / "deep", f"command: true\ncode: {{git: '{written}'}}\n")
+    assert spec.code == Code(git=git.format(folder=work, home=home))
+
+
+def test_a_script_from_git_is_not_looked_for_here(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (work / "train.py").write_text("import torch\n")
+    monkeypatch.chdir(work)
+    (work / "job.yaml").write_text("command: [python, train.py]\ncode: {git: 'https://example.org/x'}\n")
+    loaded = load_job("job.yaml")
+    assert loaded.spec.framework == "plain"
+    assert loaded.notes == ("framework plain: the script comes from git; name another with --framework",)
+    assert load_job("job.yaml", Overrides(command=("mpirun", "x"))).spec.framework == "mpi"
+
+
 def test_code_may_come_from_git(work: Path) -> None:
     spec = load(work, "command: true\ncode: {git: https://example.org/x.git, ref: main}\n")
     assert spec.code == Code(None, "https://example.org/x.git", "main")
@@ -353,7 +380,7 @@ specs = st.builds(
     name=labels,
     framework=st.sampled_from(["plain", "mpi", "torch", "jax", "tensorflow", "dask"]),
     roles=st.lists(role, min_size=1, max_size=3, unique_by=lambda each: each.name).map(tuple),
-    code=st.none() | st.builds(Code, git=words.filter(bool), ref=st.none() | words.filter(bool)),
+    code=st.none() | st.builds(Code, git=words.map("https://".__add__), ref=st.none() | words.filter(bool)),
     setup=words,
     network=st.builds(
         Network,
@@ -371,13 +398,13 @@ specs = st.builds(
 )  # fmt: skip
 
 
-@SLOW_START
+@HEAVY
 @given(specs)
 def test_a_spec_written_as_a_file_loads_as_the_equal_spec(work: Path, spec: JobSpec) -> None:
     assert load(work, job_file(spec)) == spec
 
 
-@SLOW_START
+@HEAVY
 @given(specs, st.booleans())
 def test_short_form_and_long_form_are_the_same_job(work: Path, spec: JobSpec, defaults_at_top: bool) -> None:
     from hora.record import replace
@@ -498,7 +525,7 @@ overrides = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=EXAMPLES * 10, deadline=None)
+@LIGHT
 @given(overrides)
 def test_what_the_fast_path_takes_the_full_path_takes_alike(given: dict[str, Any]) -> None:
     fast = load_fast(Overrides(**given))
@@ -527,9 +554,7 @@ def test_the_fast_path_loads_neither_pydantic_nor_yaml(work: Path) -> None:
 # --- anything at all
 
 
-@settings(
-    max_examples=EXAMPLES * 5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@LIGHT
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | words,
@@ -583,9 +608,7 @@ def test_any_data_is_a_job_or_a_job_file_error(work: Path, data: Any) -> None:
         assert load(work, job_file(spec)) == spec
 
 
-@settings(
-    max_examples=EXAMPLES * 5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@LIGHT
 @given(st.binary(max_size=60) | st.text("ab:-[]{}&*!|>'\"%@`#,?\n\t ~<0", max_size=40).map(str.encode))
 def test_any_bytes_are_a_job_or_a_job_file_error(work: Path, raw: bytes) -> None:
     (work / "job.yaml").write_bytes(raw)
@@ -595,9 +618,7 @@ def test_any_bytes_are_a_job_or_a_job_file_error(work: Path, raw: bytes) -> None
         assert error.problems
 
 
-@settings(
-    max_examples=EXAMPLES * 5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@LIGHT
 @given(st.data())
 def test_a_damaged_job_file_is_a_job_or_a_job_file_error(work: Path, data: st.DataObject) -> None:
     raw = bytearray((DATA / "every-key.yaml").read_bytes())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from hora import names
 from hora.load import models as m
 from hora.load.checks import absolute
-from hora.load.detect import default_name
+from hora.load.detect import default_name, detect
 from hora.load.fast import found_framework
 from hora.load.overrides import Loaded
 from hora.record import Record, fields, replace
@@ -60,8 +61,12 @@ def build(job: m.JobKeys, folder: str, file: str | None, has_ranks: bool) -> Loa
 
 
 def _framework(command: tuple[str, ...], code: Code | None) -> tuple[str, tuple[str, ...]]:
-    import os
-
+    if code is not None and code.git is not None:
+        found = detect(command, os.devnull)  # the script isn't here yet, and one of that name may be another
+        if not found.read:
+            return found.framework, (
+                f"framework {found.framework}: the script comes from git; name another with --framework",
+            )
     folder = code.path if code is not None and code.path is not None else os.getcwd()
     return found_framework(command, folder)
 
@@ -194,7 +199,14 @@ def _json(value: dict[str, Any]) -> str:
 def _code(code: m.CodeKeys | None, folder: str) -> Code | None:
     if code is None:
         return None
-    return Code(absolute(code.path, folder) if code.path else None, code.git, code.ref)
+    if code.git is not None:
+        return Code(None, _repository(code.git, folder), code.ref)
+    return Code(absolute(code.path or "", folder))
+
+
+def _repository(url: str, folder: str) -> str:
+    """A URL or `host:path` as it is; any other is a path, and begins where the file's paths begin."""
+    return url if ":" in url.split("/")[0] else absolute(url, folder)
 
 
 def _services(services: m.ServicesKeys) -> tuple[Service, ...]:

@@ -15,7 +15,8 @@ from hora.agent.lead.store import Store
 from hora.errors import LeadGone, PlaceError, RunNotFound, UsageError
 from hora.places.base import Chunk
 from hora.places.connection import Connection
-from hora.places.local import burial, paths
+from hora.places.local import burial, fit, paths
+from hora.places.local.code import working_folder
 from hora.places.local.secrets import secrets_of
 from hora.places.local.warm import take
 from hora.record import replace
@@ -45,10 +46,12 @@ class LocalPlace:
 
     def submit(self, submission: Submission) -> tuple[str, Connection | None]:
         spec = submission.spec
+        submission = replace(submission, notes=(*submission.notes, *fit.check(spec)))
         secrets = secrets_of(spec)  # what can be refused is refused before anything is made
         run = names.run_id(os.urandom(8))
         socket_path = paths.socket_path(run)
         folder = paths.make_run_folder(f"{spec.name}-{run}")
+        cwd = working_folder(spec, folder)
         info = {
             "id": run,
             "name": spec.name,
@@ -64,7 +67,7 @@ class LocalPlace:
         text = plan.dumps(submission.plan).encode()
         documents.write_atomically(os.path.join(folder, "plan.json"), text)
         warm = take(submission.attached)
-        warm.begin(self._config(submission, info, folder, secrets))
+        warm.begin(self._config(submission, info, folder, cwd, secrets))
         if warm.owner is not None:
             return run, Connection(warm.owner)
         self._see_it_begin(run, folder)
@@ -83,11 +86,10 @@ class LocalPlace:
         submission: Submission,
         info: dict[str, Any],
         folder: str,
+        cwd: str,
         secrets: dict[str, dict[str, str]],
     ) -> dict[str, Any]:
-        spec = submission.spec
         members = list(dict.fromkeys(seat.member for seat in seats(submission.plan)))
-        folder_of_code = spec.code.path if spec.code is not None and spec.code.path else os.getcwd()
         return {
             "socket": info["socket"],
             "lead": {
@@ -109,7 +111,7 @@ class LocalPlace:
                 "output": submission.plan.output * len(members),
                 "ports": list(submission.plan.ports),
                 "grace": submission.plan.limits.grace,
-                "cwd": folder_of_code,
+                "cwd": cwd,
                 "secrets": secrets,
             },
         }
@@ -182,9 +184,7 @@ class LocalPlace:
                 return state.RunStatus.from_json(known)
         except OSError:
             pass  # not ours to write, or no room: what is true can still be said
-        return replace(
-            status, phase=state.FAILED, reason=burial.WHY, exit_code=125, origin=state.ORIGIN_HORA
-        )
+        return replace(status, phase=state.FAILED, reason=burial.WHY, exit_code=125, origin=state.ORIGIN_HORA)
 
     def _unbegun(self, info: dict[str, Any], alive: bool) -> state.RunStatus:
         status = state.RunStatus(

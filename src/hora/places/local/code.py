@@ -1,0 +1,34 @@
+"""Where the ranks of a run on this machine start."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from hora.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hora.spec import Code, JobSpec
+
+
+def working_folder(spec: JobSpec, run_folder: str) -> str:
+    """The code's folder, a new clone of it, or where the caller stands.  On failure there is no run."""
+    try:
+        return _working_folder(spec.code, run_folder)
+    except BaseException:  # Ctrl-C while it clones, too
+        shutil.rmtree(run_folder, ignore_errors=True)
+        raise
+
+
+def _working_folder(code: Code | None, run_folder: str) -> str:
+    if code is not None and code.git is not None:
+        from hora.places.local.clone import clone
+
+        return clone(code, os.path.join(run_folder, "code"))
+    if code is not None and code.path is not None:
+        return code.path
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("the folder that you are in was removed: go to one that exists") from None

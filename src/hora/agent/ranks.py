@@ -145,6 +145,7 @@ class Ranks:
             rank.output.drain()
             total = rank.output.total
         self._send_result(rank)
+        oom = (number == signal.SIGKILL or code == 128 + signal.SIGKILL) and self._oom_since()
         self._tell(
             "exit",
             label=rank.label,
@@ -153,7 +154,8 @@ class Ranks:
             signal=number,
             at=rank.ended_at or time.time(),
             stopped=rank.stopped,
-            oom=number == signal.SIGKILL and self._oom_since(),
+            oom=oom,
+            memory=cgroup.memory_limit() if oom else None,
             bytes=total,
         )
         if self._ladder and not self.alive:
@@ -173,6 +175,7 @@ class Ranks:
         )
 
     def _oom_since(self) -> bool:
+        """Whether the kernel has killed for lack of memory: the rank itself, or a child whose end ended it."""
         now = cgroup.oom_kills() or 0
         risen, self._oom = now > self._oom, now
         return risen

@@ -165,7 +165,10 @@ def _sleeps_or_is_busy(asked: Asked) -> bool:
 
 
 def _stop(asked: Asked) -> None:
-    """SIGSTOP; most processes stop at once."""
+    """SIGSTOP; most processes stop at once.  Whom somebody else has stopped meanwhile stays so."""
+    if proc.state(asked.pid) in ("T", "t"):
+        give_up(asked, "is stopped")
+        return
     try:
         asked.offset = _size(asked)
         os.kill(asked.pid, signal.SIGSTOP)

@@ -40,7 +40,11 @@ class Connection:
             sock.close()
             raise LeadGone(f"the lead of this run doesn't answer ({problem.strerror})") from problem
         connection = cls(sock)
-        connection.send({"t": "client", "v": 1})
+        try:
+            connection.send({"t": "client", "v": 1})
+        except LeadGone:
+            connection.close()
+            raise
         return connection
 
     def fileno(self) -> int:
@@ -50,7 +54,7 @@ class Connection:
         try:
             self.sock.sendall(frames.encode(header, body))
         except OSError as problem:
-            self.closed = True
+            self.close()
             raise LeadGone("the lead of this run has gone away") from problem
 
     def ask(self, kind: str, body: bytes = b"", **values: Any) -> int:

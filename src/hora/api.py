@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from hora import load, places, state
-from hora.errors import JobFailed, LeadGone, PlaceError, WaitTimeout
+from hora.errors import JobFailed, LeadGone, UsageError, WaitTimeout
+from hora.following import Event, Following
 from hora.load import Loaded, Overrides
 from hora.places.base import Chunk, Submission
 from hora.record import Record
@@ -14,39 +15,69 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from types import TracebackType
+    from typing import Any, TypeVar
+
+    from typing_extensions import Self, Unpack
 
     from hora.agent.stacks import Stack
+    from hora.job_keys import CallKeys, JobKeys
     from hora.places.base import Place
     from hora.places.connection import Connection
+    from hora.session import Session
+    from hora.spec import JobSpec
     from hora.state import RunStatus
 
-LOOK_AGAIN = 0.1  # seconds between looks at a run whose lead is gone and whose keeper is tidying up
+    T = TypeVar("T")
 
 
 class Job:
-    """A job from Python values: the keys of the job file, in snake_case."""
+    """A job from Python values: the keys of the job file, in snake_case.
 
-    def __init__(self, **keys: Any) -> None:
+        hora.Job(command=["python", "train.py"], workers=4, env={"LR": "0.1"}, timeouts={"total": "2h"})
+
+    JobFileError, with every problem at once, when something is wrong with them.
+    """
+
+    def __init__(self, **keys: Unpack[JobKeys]) -> None:
         self.loaded: Loaded = load.from_python(**keys)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], overrides: Overrides | None = None) -> Job:
+        """The job in a job file."""
         return cls.of(load.load_job(path, overrides))
 
     @classmethod
     def of(cls, loaded: Loaded) -> Job:
+        """A job that was loaded already."""
         job = cls.__new__(cls)
         job.loaded = loaded
         return job
 
+    @property
+    def spec(self) -> JobSpec:
+        """The job, normalised: what the short and the long form have in common."""
+        return self.loaded.spec
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was found out rather than said, such as the framework."""
+        return self.loaded.notes
+
     def submission(self, attached: bool = True) -> Submission:
-        """The job with its plan."""
+        """The job with its plan: what a place takes."""
         from hora import frameworks
 
-        spec = self.loaded.spec
-        plan = frameworks.get(spec.framework).plan(spec)
-        return Submission(spec, plan, self.loaded.notes, attached)
+        plan = frameworks.get(self.spec.framework).plan(self.spec)
+        return Submission(self.spec, plan, self.notes, attached)
+
+    def render(self, on: str = "local") -> str:
+        """What `submit` would make there, as text; nothing is started."""
+        return places.get(on).render(self.submission())
+
+    def __repr__(self) -> str:
+        roles = ", ".join(f"{role.name}: {role.replicas} × {role.ranks}" for role in self.spec.roles)
+        return f"<Job {self.spec.name} ({self.spec.framework}; {roles})>"
 
 
 class Line(Record):
@@ -58,25 +89,25 @@ class Line(Record):
     attempt: int
 
 
-class Event(Record):
-    """What `Run.follow` tells: exactly one of the three."""
-
-    status: RunStatus | None = None
-    said: str = ""
-    chunk: Chunk | None = None
-
-
 class Run:
-    """One run of a job, alive or ended."""
+    """One run of a job, alive or ended.  Made by `submit` and `get_run`.
+
+    As a context manager it ends an attached run that still goes on when the block is left.
+    """
 
     def __init__(self, place: Place, run_id: str, owner: Connection | None = None) -> None:
         self.place = place
         self.id = run_id
         self.owner = owner  # while it is open, the run belongs to this process and ends with it
+        self.owner_follows = False  # its connection is lent to a Following
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} on {self.place.name}>"
 
     # --- looking ---
 
     def status(self) -> RunStatus:
+        """The state of the run now, or how it ended."""
         return self.place.status(self.id)
 
     def follow(
@@ -93,7 +124,10 @@ class Run:
     def chunks(
         self, start: int = 0, follow: bool = True, labels: Sequence[str] | None = None
     ) -> Iterator[Chunk]:
-        """What the ranks wrote, byte by byte as they wrote it, in the order of arrival."""
+        """What the ranks wrote, byte by byte as they wrote it, in the order of arrival.
+
+        Without `follow` only what is there already.  `labels`: of these ranks alone.
+        """
         if not follow:
             wanted = set(labels) if labels is not None else None
             for chunk in self.place.history(self.id, start):
@@ -105,28 +139,40 @@ class Run:
                 yield event.chunk
 
     def logs(self, follow: bool = True, labels: Sequence[str] | None = None) -> Iterator[Line]:
-        """Whole lines; a line without an end comes when its rank has ended."""
-        begun: dict[str, tuple[bytes, Chunk]] = {}
+        """What the ranks wrote, as whole lines; a line that never got its end comes last.
+
+        Without `follow` only what is there already.  `labels`: of these ranks alone.
+        """
+        begun: dict[str, _Begun] = {}
         for chunk in self.chunks(follow=follow, labels=labels):
-            data = begun.pop(chunk.label, (b"", chunk))[0] + chunk.data
-            *whole, rest = data.split(b"\n")
-            for text in whole:
-                yield _line(chunk, text)
-            if rest:
-                begun[chunk.label] = (rest, chunk)
-        for rest, chunk in begun.values():
-            yield _line(chunk, rest)
+            line = begun.get(chunk.label)
+            if line is not None and line.chunk.attempt != chunk.attempt:
+                del begun[chunk.label]
+                if line.parts:
+                    yield line.end()  # cut off by a restart
+            begun.setdefault(chunk.label, _Begun(chunk))
+            yield from begun[chunk.label].feed(chunk)
+        for line in begun.values():
+            if line.parts:
+                yield line.end()
 
     def wait(self, timeout: float | None = None, check: bool = True) -> RunStatus:
-        """Until the run has ended.  Raises JobFailed unless it succeeded (or `check` is off)."""
+        """Wait until the run has ended; its last status.
+
+        JobFailed unless it succeeded (or `check` is off); WaitTimeout when it hasn't ended after `timeout`
+        seconds: it goes on then.
+        """
         until = None if timeout is None else time.monotonic() + timeout
-        following = Following(self, False, 0, None)
+        following = Following(self, output=False)
         try:
             while not following.done:
-                left = None if until is None else until - time.monotonic()
-                if left is not None and left <= 0:
-                    raise WaitTimeout(f"run {self.id} was still {self.status().phase} after {timeout:g} s")
-                following.events(left)
+                following.events(None if until is None else max(0.0, until - time.monotonic()))
+                if until is None or time.monotonic() < until or following.done:
+                    continue
+                status = self.status()
+                if not status.ended:
+                    raise WaitTimeout(f"run {self.id} was still {status.phase} after {timeout:g} s")
+                break
         finally:
             following.close()
         status = self.status()
@@ -141,12 +187,35 @@ class Run:
         return self.place.attach(self.id)
 
     def stop(self, kill: bool = False, why: str = "") -> None:
-        """Ask for the end: SIGTERM, `timeouts.grace`, SIGKILL; or SIGKILL at once.  Returns at once."""
-        connection = self.connect()
+        """Ask for the end: SIGTERM, `timeouts.grace`, SIGKILL; or SIGKILL at once.
+
+        Returns at once; `wait(check=False)` waits.  A run that has ended stays as it is.
+        """
+        try:
+            connection = self.connect()
+        except LeadGone:
+            if self.status().ended:
+                return
+            raise
         try:
             connection.answer("stop", kill=kill, why=why)
         finally:
             connection.close()
+
+    def exec(
+        self,
+        argv: Sequence[str],
+        rank: int | str = 0,
+        size: tuple[int, int] | None = None,
+        terminal: str = "",
+    ) -> Session:
+        """Start a command beside a rank, with its environment and in its folder; without `argv` a shell.
+
+        `size`: columns and rows of a terminal, if it is to have one, of the type `terminal`.
+        """
+        from hora.session import Session
+
+        return Session(self.connect(), self.label_of(rank), argv, size, terminal)
 
     def stacks(self, labels: Sequence[str] | None = None) -> list[Stack]:
         """Where each living rank is just now."""
@@ -175,135 +244,77 @@ class Run:
         for label, number in labels.items():
             if str(number) == wanted or label == f"{wanted}/0":
                 return label
-        raise PlaceError(f"run {self.id} has no rank {wanted}; it has {', '.join(list(labels)[:8])}")
+        some = ", ".join(list(labels)[:8]) + (", ..." if len(labels) > 8 else "")
+        raise UsageError(f"run {self.id} has no rank {wanted}; it has {some or 'none yet'}")
 
     def delete(self) -> None:
+        """Forget an ended run and all that is kept of it."""
         self.place.delete(self.id)
 
+    # --- belonging to this process ---
+
     def detach(self) -> None:
-        """Let the run go on without this process."""
+        """Let an attached run go on without this process."""
         if self.owner is not None:
             self.owner.answer("detach")
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self.owner is not None:
             self.owner.close()
             self.owner = None
 
+    def __enter__(self) -> Self:
+        return self
 
-class Following:
-    """Follows one run through its lead, and to its end without it when the lead is killed."""
-
-    def __init__(self, run: Run, output: bool, start: int, labels: Sequence[str] | None) -> None:
-        self.run = run
-        self.done = False
-        self.status: RunStatus | None = None
-        self._output = output
-        self._labels = set(labels) if labels is not None else None
-        self._next = start
-        self._said = 0
-        self._ended_output = not output
-        self._subscription = 0
-        self._connection = self._connect()
-
-    def _connect(self) -> Connection | None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.owner is None:
+            return
+        interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
         try:
-            connection = self.run.owner or self.run.connect()
-            connection.ask("watch")
-            if self._output:
-                ranks = sorted(self._labels) if self._labels is not None else None
-                self._subscription = connection.ask("output", ranks=ranks, start=self._next)
-        except LeadGone:
-            return None
-        return connection
-
-    def fileno(self) -> int:
-        """For select: -1 when there is no lead to listen to."""
-        return self._connection.fileno() if self._connection is not None else -1
-
-    @property
-    def connection(self) -> Connection | None:
-        return self._connection
-
-    def events(self, timeout: float | None) -> list[Event]:
-        """What has happened; waits for at most `timeout`."""
-        if self._connection is None:
-            return self._without_lead(timeout)
-        found = [event for item in self._connection.frames(timeout) for event in self._told(*item)]
-        if self.status is not None and self.status.ended and self._ended_output:
-            self._finish()
-        elif self._connection is not None and self._connection.closed:
-            self._finish_connection()
-        return found
-
-    def _told(self, header: dict[str, Any], body: bytes) -> list[Event]:
-        kind = header["t"]
-        if kind == "status":
-            self.status = state.RunStatus.from_json(header["status"])
-            return [Event(status=self.status)]
-        if kind == "say":
-            self._said += 1
-            return [Event(said=header["text"])]
-        if header.get("id") != self._subscription:
-            return []  # of somebody who followed before us on the owner's connection
-        if kind == "o":
-            self._next = header["n"] + 1
-            label, dropped = header["label"], header.get("dropped", 0)
-            return [Event(chunk=Chunk(header["n"], label, header["at"], header["a"], body, dropped))]
-        if kind == "end":
-            self._ended_output = True
-        return []
-
-    def close(self) -> None:
-        """Listen no more.  The owner's connection stays: the run would end with it."""
-        connection, self._connection = self._connection, None
-        if connection is None or connection.closed:
-            return
-        if connection is not self.run.owner:
-            connection.close()
-        elif self._subscription:
-            connection.ask("unoutput", which=self._subscription)
-
-    def _finish_connection(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
-        self.run.owner = None
-
-    def _finish(self) -> None:
-        self._finish_connection()
-        self.done = True
-
-    def _without_lead(self, timeout: float | None) -> list[Event]:
-        """The lead has ended or was killed: what is kept tells the rest."""
-        until = None if timeout is None else time.monotonic() + timeout
-        status = self.run.status()
-        while not status.ended:
-            if until is not None and time.monotonic() >= until:
-                return []
-            time.sleep(LOOK_AGAIN)  # nobody is left who could tell
-            status = self.run.status()
-        found = [Event(chunk=chunk) for chunk in self._rest()]
-        if status != self.status:
-            self.status = status
-            found.append(Event(status=status))
-        self.done = True
-        return found
-
-    def _rest(self) -> Iterator[Chunk]:
-        if not self._output:
-            return
-        for chunk in self.run.place.history(self.run.id, self._next):
-            if self._labels is None or chunk.label in self._labels:
-                yield chunk
+            self.stop(why="ctrl-c" if interrupted else "")
+            self.wait(check=False)
+        except KeyboardInterrupt:  # once more: no grace
+            self.stop(kill=True, why="ctrl-c")
+            self.wait(check=False)
+            raise
+        finally:
+            self._let_go()
 
 
-def _line(chunk: Chunk, text: bytes) -> Line:
-    return Line(chunk.label, text.decode("utf-8", "replace").rstrip("\r"), chunk.time, chunk.attempt)
+class _Begun:
+    """The line that a rank has begun."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.chunk = chunk  # the last that belongs to it
+        self.parts: list[bytes] = []
+
+    def feed(self, chunk: Chunk) -> Iterator[Line]:
+        self.chunk = chunk
+        *whole, rest = chunk.data.split(b"\n")
+        for text in whole:
+            self.parts.append(text)
+            yield self.end()
+        if rest:
+            self.parts.append(rest)
+
+    def end(self) -> Line:
+        text = b"".join(self.parts).decode("utf-8", "replace")
+        self.parts = []
+        return Line(self.chunk.label, text.rstrip("\r"), self.chunk.time, self.chunk.attempt)
 
 
 # --- the functions -----------------------------------------------------------------------------------
 
 
 def submit(job: Job, on: str = "local", attached: bool = False) -> Run:
-    """Start a job; returns at once.  `attached`: the run ends when this process does."""
+    """Start a job on a place; returns at once.
+
+    The run goes on when this process ends.  With `attached` it ends with it: use it as a context manager,
+    or `wait` for it.
+    """
     place = places.get(on)
     run_id, owner = place.submit(job.submission(attached))
     return Run(place, run_id, owner)
@@ -321,21 +332,34 @@ def list_runs(on: str = "local") -> list[RunStatus]:
 
 
 def call(
-    function: Callable[..., Any],
+    function: Callable[..., T],
     *arguments: Any,
     workers: int = 1,
     on: str = "local",
     echo: bool = True,
-    **keys: Any,
-) -> list[Any]:
+    **keys: Unpack[CallKeys],
+) -> list[T]:
     """Run `function(*arguments)` on every rank and return the results in rank order.
 
     `keys` are those of the job file (env, framework, resources, ...).  What the ranks print goes to stderr
-    (`echo`).  If a rank raises, RemoteError is raised here, with the remote exception as its cause.
+    (`echo`).  RemoteError when a rank raises, with its traceback, and its exception as the cause.
+    The function, its arguments and its results travel by cloudpickle, so closures and lambdas may.
     """
     from hora import calling
 
-    return calling.call(function, arguments, workers, on, echo, keys)
+    return calling.call(function, arguments, workers, on, echo, dict(keys))
 
 
-__all__ = ["Event", "Job", "Line", "Loaded", "Overrides", "Run", "call", "get_run", "list_runs", "submit"]
+__all__ = [
+    "Event",
+    "Following",
+    "Job",
+    "Line",
+    "Loaded",
+    "Overrides",
+    "Run",
+    "call",
+    "get_run",
+    "list_runs",
+    "submit",
+]

@@ -121,3 +121,17 @@ def test_the_first_word_says_that_it_is_a_client(work: Path) -> None:
         with accepted:
             assert Peer(accepted).next()[0] == {"t": "client", "v": 1}
         connection.close()
+
+
+def test_a_lead_that_hangs_up_before_the_first_word_leaves_no_socket_open(work: Path) -> None:
+    path = str(work / "lead.sock")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen()
+        threading.Thread(target=lambda: server.accept()[0].close()).start()
+        try:
+            connection = Connection.to_socket(path)
+        except LeadGone:
+            return  # a ResourceWarning would fail the test
+        assert connection.frames(5.0) == []
+        connection.close()

@@ -117,9 +117,11 @@ class Loop:
     def turn(self) -> None:
         """One round: what is due, then wait for what comes next."""
         timeout = self._due()
+        watched = self._selector.get_map()
         for key, events in self._selector.select(timeout):
-            if key.fileobj in self._selector.get_map():  # an earlier callback may have closed it
-                key.data(events)
+            now = watched.get(key.fd)  # an earlier callback may have closed it: then fileno() is -1
+            if now is not None and now.fileobj == key.fileobj:
+                now.data(events)
 
     def _due(self) -> Optional[float]:
         while self._soon:

@@ -12,7 +12,7 @@ from hora.errors import LeadGone, PlaceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from hora.agent.frames import Header
@@ -45,6 +45,22 @@ class Connection:
         except LeadGone:
             connection.close()
             raise
+        return connection
+
+    @classmethod
+    def to_address(cls, host: str, port: int, identity: Mapping[str, str], timeout: float = 10.0) -> Connection:
+        """Over TCP with TLS; `identity` is the client's part of the run's."""
+        from hora.agent import tls
+        from hora.agent.uplink import SERVER_NAME
+
+        context = tls.agent_context(identity)
+        try:
+            plain = socket.create_connection((host, port), timeout)
+            with_tls = context.wrap_socket(plain, server_hostname=SERVER_NAME)
+        except OSError as problem:  # SSLError is one
+            raise LeadGone(f"the lead of this run doesn't answer at {host}:{port} ({problem})") from problem
+        connection = cls(with_tls)
+        connection.send({"t": "client", "v": 1})
         return connection
 
     def fileno(self) -> int:

@@ -1,0 +1,163 @@
+"""Following a run: through its lead while that lives, and to the end of what is kept when it doesn't."""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+
+from hora import state
+from hora.errors import LeadGone
+from hora.places.base import Chunk
+from hora.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from hora.api import Run
+    from hora.places.connection import Connection
+    from hora.state import RunStatus
+
+LOOK_AGAIN = 0.1  # seconds between looks at a run whose lead is gone and whose keeper is tidying up
+AT_ONCE = 64  # chunks of kept output
+
+
+class Event(Record):
+    """What `Run.follow` tells: exactly one of the three."""
+
+    status: RunStatus | None = None
+    said: str = ""
+    chunk: Chunk | None = None
+
+
+class Following:
+    """Follows one run; `events` until `done`, then `close`.
+
+    An attached run has its owner's connection, which is there before the lead: the first to follow borrows
+    it, whoever follows meanwhile gets a connection of his own.
+    """
+
+    def __init__(
+        self, run: Run, output: bool = True, start: int = 0, labels: Sequence[str] | None = None
+    ) -> None:
+        self.run = run
+        self.done = False
+        self.status: RunStatus | None = None
+        self._told_last: RunStatus | None = None  # before the lead went
+        self._labels = set(labels) if labels is not None else None
+        self._next = start
+        self._output = output
+        self._ended_output = not output
+        self._watch = self._subscription = 0  # numbers of our requests
+        self._kept: Iterator[Chunk] | None = None  # what is read without a lead
+        self._connection: Connection | None = None
+        self._connect()
+
+    def _connect(self) -> None:
+        owner = self.run.owner
+        try:
+            if owner is not None and not self.run.owner_follows:
+                self.run.owner_follows = True
+                self._connection = owner
+            else:
+                self._connection = self.run.connect()
+            self._watch = self._connection.ask("watch")
+            if self._output:
+                ranks = sorted(self._labels) if self._labels is not None else None
+                self._subscription = self._connection.ask("output", ranks=ranks, start=self._next)
+        except LeadGone:
+            self._lost()
+
+    def fileno(self) -> int:
+        """For select: -1 when there is no lead to listen to."""
+        return self._connection.fileno() if self._connection is not None else -1
+
+    @property
+    def connection(self) -> Connection | None:
+        return self._connection
+
+    def events(self, timeout: float | None = None) -> list[Event]:
+        """What has happened; waits for at most `timeout`."""
+        if self._connection is None:
+            return self._without_lead(timeout)
+        found = [event for item in self._connection.frames(timeout) for event in self._told(*item)]
+        if self.status is not None and self.status.ended and self._ended_output:
+            self.done = True
+            self._lost()
+        elif self._connection is not None and self._connection.closed:
+            self._lost()
+        return found
+
+    def _told(self, header: dict[str, Any], body: bytes) -> list[Event]:
+        kind, number = header["t"], header.get("id")
+        if number not in (self._watch, self._subscription):
+            return []  # of somebody who followed before us on the owner's connection
+        if kind == "status":
+            self.status = state.RunStatus.from_json(header["status"])
+            return [Event(status=self.status)]
+        if kind == "say":
+            return [Event(said=header["text"])]
+        if kind == "o":
+            self._next = header["n"] + 1
+            label, dropped = header["label"], header.get("dropped", 0)
+            return [Event(chunk=Chunk(header["n"], label, header["at"], header["a"], body, dropped))]
+        if kind == "end":
+            self._ended_output = True
+        return []
+
+    def close(self) -> None:
+        """Listen no more.  The owner's connection stays: the run would end with it."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if connection is not self.run.owner:
+            connection.close()
+            return
+        self.run.owner_follows = False
+        if self._subscription and not connection.closed:
+            try:
+                connection.ask("unoutput", which=self._subscription)
+            except LeadGone:
+                pass  # then nothing comes any more
+
+    def _lost(self) -> None:
+        """The lead has gone, or has told us everything."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        connection.close()
+        if connection is self.run.owner:
+            self.run.owner, self.run.owner_follows = None, False
+
+    # --- without a lead ---
+
+    def _without_lead(self, timeout: float | None) -> list[Event]:
+        """The lead has ended or was killed: what is kept tells the rest."""
+        if self._kept is None and not self._has_ended(timeout):
+            return []
+        if self._kept is None:
+            self._kept = self._rest()
+        found = [Event(chunk=chunk) for chunk in islice(self._kept, AT_ONCE)]
+        if len(found) < AT_ONCE:
+            self.done = True
+            if self.status != self._told_last:
+                found.append(Event(status=self.status))
+        return found
+
+    def _has_ended(self, timeout: float | None) -> bool:
+        until = None if timeout is None else time.monotonic() + timeout
+        self._told_last, self.status = self.status, self.run.status()
+        while not self.status.ended:
+            if until is not None and time.monotonic() >= until:
+                return False
+            time.sleep(LOOK_AGAIN)  # nobody is left who could tell
+            self.status = self.run.status()
+        return True
+
+    def _rest(self) -> Iterator[Chunk]:
+        if not self._output:
+            return
+        for chunk in self.run.place.history(self.run.id, self._next):
+            if self._labels is None or chunk.label in self._labels:
+                yield chunk

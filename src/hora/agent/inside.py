@@ -20,20 +20,22 @@ if TYPE_CHECKING:
     from hora.agent.ranks import Ranks
 
 CHUNK = 64 << 10
+WINDOW = 1 << 20  # bytes on the way to a client; one that reads no more must not fill our memory
 HANGUP_PAUSE = 2.0
 
 
 class Session:
     """One exec or shell."""
 
-    def __init__(self, number: int, pid: int, stdin: int, stdout: int, tty: bool) -> None:
+    def __init__(self, number: int, pid: int, stdin: int, outputs: Dict[int, bool]) -> None:
         self.number = number
         self.pid = pid
         self.stdin = stdin  # -1 once closed
-        self.stdout = stdout  # -1 once at its end
-        self.tty = tty
-        self.unwritten = b""
+        self.outputs = outputs  # each with whether it is stderr; a terminal is its own only output
+        self.tty = stdin in outputs
+        self.unwritten = bytearray()
         self.end_of_input = False
+        self.unread = 0  # bytes that the client has not read yet
         self.status: Optional[int] = None
 
 
@@ -58,8 +60,11 @@ class Inside:
             return  # it has ended meanwhile
         if kind == "stdin":
             self._input(session, body, bool(header.get("end")))
+        elif kind == "took":
+            session.unread -= header["bytes"]
+            self._watch(session)
         elif kind == "resize" and session.tty:
-            _set_size(session.stdout, header["rows"], header["cols"])
+            _set_size(session.stdin, header["rows"], header["cols"])
         elif kind == "signal":
             _signal_group(session.pid, header["signal"])
 
@@ -81,7 +86,7 @@ class Inside:
             self._reply({"t": "error", "id": number, "message": str(problem), "code": code})
             return
         self._sessions[number] = session
-        self._loop.watch(session.stdout, READ, lambda _events: self._output(session))
+        self._watch(session)
 
     def _start(self, number: int, path: str, argv: List[str], env: Dict[str, str], header: Header) -> Session:
         if header.get("tty"):
@@ -90,34 +95,52 @@ class Inside:
             pid = process.spawn(path, argv, env, self._cwd, slave, stdin=slave, terminal=True)
             os.close(slave)
             os.set_blocking(master, False)
-            return Session(number, pid, master, master, True)
+            return Session(number, pid, master, {master: False})
         in_reader, in_writer = os.pipe()
         out_reader, out_writer = os.pipe()
-        pid = process.spawn(path, argv, env, self._cwd, out_writer, stdin=in_reader)
-        os.close(in_reader)
-        os.close(out_writer)
-        for end in (in_writer, out_reader):
+        err_reader, err_writer = os.pipe()
+        pid = process.spawn(path, argv, env, self._cwd, out_writer, stdin=in_reader, errors=err_writer)
+        for end in (in_reader, out_writer, err_writer):
+            os.close(end)
+        for end in (in_writer, out_reader, err_reader):
             os.set_blocking(end, False)
-        return Session(number, pid, in_writer, out_reader, False)
+        return Session(number, pid, in_writer, {out_reader: False, err_reader: True})
 
     # --- streams ---
 
-    def _output(self, session: Session) -> None:
+    def _watch(self, session: Session) -> None:
+        """What can go on: reading while the client does, writing while there is something to write."""
+        reads = READ if session.unread < WINDOW else 0
+        for fd in {*session.outputs, session.stdin} - {-1}:
+            writes = WRITE if fd == session.stdin and session.unwritten else 0
+            events = (reads if fd in session.outputs else 0) | writes
+            self._loop.watch(fd, events, lambda events, fd=fd: self._ready(session, fd, events))  # type: ignore[misc]
+
+    def _ready(self, session: Session, fd: int, events: int) -> None:
+        if events & WRITE:
+            self._write(session)
+        if events & READ and fd in session.outputs:
+            self._output(session, fd)
+
+    def _output(self, session: Session, fd: int) -> bool:
+        """Pass on what is there; whether there was something."""
         try:
-            data = os.read(session.stdout, CHUNK)
+            data = os.read(fd, CHUNK)
         except BlockingIOError:
-            return
+            return False
         except OSError:  # the other end of a terminal is gone
             data = b""
         if data:
-            self._reply({"t": "data", "id": session.number}, data)
-            return
-        self._loop.unwatch(session.stdout)
-        if not session.tty:
-            os.close(session.stdout)
-        session.stdout = -1 if not session.tty else session.stdout
-        session.end_of_input = True
-        self._finish(session, output_ended=True)
+            self._reply({"t": "data", "id": session.number, "error": session.outputs[fd]}, data)
+            session.unread += len(data)
+            if session.unread >= WINDOW:
+                self._watch(session)
+            return True
+        del session.outputs[fd]
+        self._loop.unwatch(fd)
+        if fd != session.stdin:
+            os.close(fd)
+        return False
 
     def _input(self, session: Session, data: bytes, end: bool) -> None:
         session.unwritten += data
@@ -127,29 +150,21 @@ class Inside:
     def _write(self, session: Session) -> None:
         if session.stdin < 0:
             return
+        before = len(session.unwritten)
         try:
             while session.unwritten:
-                session.unwritten = session.unwritten[os.write(session.stdin, session.unwritten) :]
+                del session.unwritten[: os.write(session.stdin, session.unwritten)]
         except BlockingIOError:
-            self._wait_to_write(session)
-            return
+            pass
         except OSError:
-            session.unwritten = b""  # it reads no more
-        if session.tty:
-            self._loop.watch(session.stdin, READ, lambda _events: self._output(session))
-        elif session.end_of_input:
+            session.unwritten.clear()  # it reads no more
+        if before != len(session.unwritten):
+            self._reply({"t": "took", "id": session.number, "bytes": before - len(session.unwritten)})
+        if session.end_of_input and not session.unwritten and not session.tty:
             self._loop.unwatch(session.stdin)
             os.close(session.stdin)
             session.stdin = -1
-
-    def _wait_to_write(self, session: Session) -> None:
-        def ready(events: int) -> None:
-            if events & WRITE:
-                self._write(session)
-            if events & READ and session.tty:
-                self._output(session)
-
-        self._loop.watch(session.stdin, (READ | WRITE) if session.tty else WRITE, ready)
+        self._watch(session)
 
     # --- ending ---
 
@@ -157,35 +172,20 @@ class Inside:
         for session in self._sessions.values():
             if session.pid == pid:
                 session.status = status
-                self._later(session)
+                self._loop.after(0.0, lambda: self._finish(session))
                 return True
         return False
 
-    def _later(self, session: Session) -> None:
-        self._loop.after(0.0, lambda: self._drain(session))
-
-    def _drain(self, session: Session) -> None:
-        """It has ended: what it wrote is still in the pipe; a child that keeps the pipe is not waited for."""
-        if session.number not in self._sessions:
-            return
-        while session.stdout >= 0:
-            try:
-                data = os.read(session.stdout, CHUNK)
-            except OSError:
-                break
-            if not data:
-                break
-            self._reply({"t": "data", "id": session.number}, data)
-        self._finish(session, output_ended=True)
-
-    def _finish(self, session: Session, output_ended: bool) -> None:
-        if session.status is None or not output_ended or session.number not in self._sessions:
-            return
+    def _finish(self, session: Session) -> None:
+        """It has ended: what it wrote is still in the pipes; a child that keeps one is not waited for."""
+        for fd in list(session.outputs):
+            while self._output(session, fd):
+                pass
         del self._sessions[session.number]
-        for fd in {session.stdin, session.stdout} - {-1}:
+        for fd in {*session.outputs, session.stdin} - {-1}:
             self._loop.unwatch(fd)
             os.close(fd)
-        code, number = process.exit_of(session.status)
+        code, number = process.exit_of(session.status or 0)
         self._reply({"t": "exited", "id": session.number, "code": code, "signal": number})
 
     def close_all(self) -> None:

@@ -65,14 +65,16 @@ def spawn(
     output: int,
     stdin: Optional[int] = None,
     terminal: bool = False,
+    errors: Optional[int] = None,
 ) -> int:
-    """Fork and exec; the child's own words go to `output`.  Call it from the main thread only: the kernel
+    """Fork and exec; what the child writes goes to `output`, what it writes to stderr to `errors` if
+    that is given.  Call it from the main thread only: the kernel
     sends the parent-death signal when the *thread* that forked ends."""
     parent = os.getpid()
     before = block_signals()
     pid = os.fork()
     if pid == 0:
-        _child(path, argv, env, cwd, output, stdin, terminal, parent)
+        _child(path, argv, env, cwd, (output, output if errors is None else errors), stdin, terminal, parent)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return pid
 
@@ -88,7 +90,7 @@ def _child(
     argv: Sequence[str],
     env: Dict[str, str],
     cwd: str,
-    output: int,
+    outputs: Tuple[int, int],
     stdin: Optional[int],
     terminal: bool,
     parent: int,
@@ -103,8 +105,8 @@ def _child(
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         stdin = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
         os.dup2(stdin, 0)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
+        os.dup2(outputs[0], 1)
+        os.dup2(outputs[1], 2)
         if terminal:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         os.chdir(cwd)

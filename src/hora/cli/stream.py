@@ -31,13 +31,15 @@ class Stream:
         return os.isatty(self.fd)
 
     def add(self, chunk: Chunk) -> None:
-        if chunk.dropped:
-            return  # the lead has said so
-        shown = self._merger.feed(chunk.label, chunk.data, time.monotonic(), chunk.time)
+        if not chunk.dropped:  # the lead has said so
+            self.feed(chunk.label, chunk.data, chunk.time)
+
+    def feed(self, label: str, data: bytes, at: float = 0.0) -> None:
+        shown = self._merger.feed(label, data, time.monotonic(), at)
         if shown:
             self.pending.append(shown)
             self.lines += shown.count(b"\n")
-        self.last[chunk.label] = self.lines
+        self.last[label] = self.lines
 
     def flush(self) -> bool:
         data, self.pending = b"".join(self.pending), []

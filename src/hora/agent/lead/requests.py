@@ -30,7 +30,7 @@ class Requests:
         lead.control.on_left = self._left
         lead.control.handlers.update(
             stop=self._stop, stacks=self._stacks, results=self._results, exec=self._exec,
-            stdin=self._forward, resize=self._forward, signal=self._forward,
+            stdin=self._forward, took=self._forward, resize=self._forward, signal=self._forward,
         )  # fmt: skip
 
     # --- one question to one host ---

@@ -172,9 +172,12 @@ class Inside:
         for session in self._sessions.values():
             if session.pid == pid:
                 session.status = status
-                self._loop.after(0.0, lambda: self._finish(session))
+                self._finish_soon(session)
                 return True
         return False
+
+    def _finish_soon(self, session: Session) -> None:
+        self._loop.after(0.0, lambda: self._finish(session))
 
     def _finish(self, session: Session) -> None:
         """It has ended: what it wrote is still in the pipes; a child that keeps one is not waited for."""

@@ -172,7 +172,7 @@ VOLUMES = {
 
 
 def notes_of(**keys: object) -> tuple[str, ...]:
-    return fit.check(from_python(**{"command": ["true"], **keys}).spec)
+    return fit.remarks(from_python(**{"command": ["true"], **keys}).spec)
 
 
 @pytest.mark.parametrize("kind", VOLUMES)
@@ -256,7 +256,7 @@ def test_keys_that_only_clusters_read_are_named_in_one_line() -> None:
 
 def test_a_job_without_ranks_is_refused() -> None:
     with pytest.raises(UsageError, match=r"no ranks, only services \(jupyter\).*give it a command"):
-        fit.check(from_python(services={"jupyter": {}}).spec)
+        fit.remarks(from_python(services={"jupyter": {}}).spec)
 
 
 def test_the_notes_are_in_the_status_of_the_run() -> None:

@@ -26,7 +26,7 @@ def run(words: Words) -> int:
     try:
         job = job_of(words)
         if not words.flag("quiet"):
-            for note in job.loaded.notes:
+            for note in (*job.loaded.notes, *places.get(place).remarks(job.loaded.spec)):
                 out.tell(f"hora: {note}")
         from hora import api
 

@@ -40,6 +40,9 @@ class Chunk(Record):
 class Place(Protocol):
     name: str
 
+    def remarks(self, spec: JobSpec) -> tuple[str, ...]:
+        """What the place leaves out of such a job; UsageError, in one sentence, for what it can't do at all."""
+
     def render(self, submission: Submission) -> str:
         """What `submit` would make, as text."""
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hora.spec import JobSpec, RoleSpec, Volume
 
 
-def check(spec: JobSpec) -> tuple[str, ...]:
+def remarks(spec: JobSpec) -> tuple[str, ...]:
     """Notes for the user; UsageError for what can't be."""
     if not spec.roles:
         names = " and ".join(service.name for service in spec.services)

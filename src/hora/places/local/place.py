@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hora.places.base import Submission
+    from hora.spec import JobSpec
 
 RUN = "run.json"
 BEGIN_LIMIT = 10.0  # seconds for a new run's lead to listen
@@ -40,13 +41,16 @@ class LocalPlace:
 
     # --- submitting ---
 
+    def remarks(self, spec: JobSpec) -> tuple[str, ...]:
+        return fit.remarks(spec)
+
     def render(self, submission: Submission) -> str:
         """On this machine nothing is made but processes: the plan says which."""
         return json.dumps(plan.to_data(submission.plan), indent=2)
 
     def submit(self, submission: Submission) -> tuple[str, Connection | None]:
         spec = submission.spec
-        submission = replace(submission, notes=(*submission.notes, *fit.check(spec)))
+        submission = replace(submission, notes=(*submission.notes, *self.remarks(spec)))
         secrets = secrets_of(spec)  # what can be refused is refused before anything is made
         run = names.run_id(os.urandom(8))
         socket_path = paths.socket_path(run)

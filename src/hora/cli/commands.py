@@ -97,7 +97,7 @@ COMMANDS = (
         ("hora ps", "hora ps --running -o json"),
     ),
     Command(
-        "status", "Look", "Say in one sentence what a run waits for or why it failed, then the details",
+        "status", "Look", "Say in one sentence what a run waits for or why it failed",
         "hora.cli.look:status",
         "",
         (ANY_RUN,),
@@ -118,9 +118,9 @@ COMMANDS = (
         ("hora logs digits -f", "hora logs k3f9x --rank 2 --tail 20"),
     ),
     Command(
-        "stacks", "Look", "Show where each rank is just now; equal stacks together, the odd one out first",
+        "stacks", "Look", "Show where each rank is just now, equal stacks together",
         "hora.cli.inside:stacks",
-        "Asking never ends a rank.",
+        "The odd one out comes first. Asking never ends a rank.",
         (ANY_RUN,),
         (RANKS, ON, form("json", "yaml")),
         ("hora stacks digits", "hora stacks --rank 2"),

@@ -64,8 +64,7 @@ class _Parser:
         if place is None:
             raise self._wrong(f"the word {word!r} is one too many")
         if place.rest:
-            left = self.left[1:] if self.left[:1] == ["--"] and place.needed else self.left
-            self.found.given[place.key] = (word, *left)
+            self.found.given[place.key] = (word, *self.left)
             self.left = []
         elif place.many:
             self.found.given[place.key] = (*self.found.many(place.key), word)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.cli import Cli
 from hora.errors import EXIT_USAGE, JobFileError
 from hora.load import Overrides, load_job
 
@@ -181,6 +182,16 @@ def test_a_broken_job_file_gets_a_clear_error(case: str, work: Path, monkeypatch
     assert any(all(part in problem for part in parts) for problem in said), said
     assert all(problem.startswith("job.yaml") for problem in said)
     assert len(said) <= 2  # the one thing that is wrong, not its echoes
+
+
+@pytest.mark.parametrize("case", [*BROKEN][::9])
+def test_the_command_line_prints_the_error_alone_and_ends_with_2(case: str, work: Path, hora: Cli) -> None:
+    text, parts = BROKEN[case]
+    (work / "job.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    done = hora("run", "job.yaml")
+    assert (done.code, done.stdout) == (EXIT_USAGE, "")
+    assert "Traceback" not in done.stderr
+    assert any(all(part in line for part in parts) for line in done.stderr.splitlines())
 
 
 def test_there_are_enough_broken_files() -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LEFTOVER_GRACE = 2.0  # for what ended ranks leave behind
 GROUP_PAUSE = 2.0  # between SIGTERM to the group and SIGKILL
 SWEEP_PAUSE = 0.02
+RESULT_PIECE = 4 << 20  # bytes of a result in one frame
 
 
 class Rank:
@@ -165,14 +166,16 @@ class Ranks:
         """What the rank left in $HORA_RESULT goes to the lead, before the word that it ended."""
         path = rank.env.get("HORA_RESULT", "")
         try:
-            with open(path, "rb") as file:
-                data = file.read()
-            os.unlink(path)
+            file = open(path, "rb")
         except OSError:
             return  # most ranks leave none
-        self._journal.append(
-            frames.encode({"t": "result", "label": rank.label, "attempt": rank.attempt}, data)
-        )
+        with file:
+            os.unlink(path)
+            size = os.fstat(file.fileno()).st_size
+            for at in range(0, max(size, 1), RESULT_PIECE):
+                header = {"t": "result", "label": rank.label, "attempt": rank.attempt, "at": at}
+                header["last"] = at + RESULT_PIECE >= size
+                self._journal.append(frames.encode(header, file.read(RESULT_PIECE)))
 
     def _oom_since(self) -> bool:
         """Whether the kernel has killed for lack of memory: the rank itself, or a child whose end ended it."""

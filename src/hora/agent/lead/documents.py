@@ -43,10 +43,16 @@ class Documents:
         except OSError as problem:
             print(f"lead: nor overwritten: {problem}", file=sys.stderr, flush=True)
 
-    def result(self, label: str, data: bytes) -> None:
+    def result(self, label: str, piece: bytes, at: int, last: bool) -> None:
+        """One piece of a rank's result; what is not whole doesn't count."""
         place = os.path.join(self.folder, RESULTS)
         os.makedirs(place, exist_ok=True)
-        write_atomically(os.path.join(place, label.replace("/", "_")), data)
+        path = os.path.join(place, label.replace("/", "_"))
+        with open(path + ".new", "ab") as file:
+            file.truncate(at)
+            file.write(piece)
+        if last:
+            os.replace(path + ".new", path)
 
 
 def read_results(folder: str) -> Dict[str, bytes]:

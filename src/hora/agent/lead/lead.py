@@ -129,7 +129,10 @@ class Lead:
             handler(link, header, body)
 
     def _event_result(self, link: HostLink, header: Header, body: bytes) -> None:
-        self.documents.result(header["label"], body)
+        try:
+            self.documents.result(header["label"], body, header["at"], header["last"])
+        except OSError as problem:
+            self.fail(sentences.cannot_keep(self.folder, problem), state.ORIGIN_HORA, 125)
 
     def _dropped(self, host: str, length: int) -> None:
         """A run can drop for hours: it is said once when it begins, and how much at the end."""

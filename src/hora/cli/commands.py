@@ -126,7 +126,7 @@ COMMANDS = (
         ("hora stacks digits", "hora stacks --rank 2"),
     ),
     Command(
-        "shell", "Inside", "A shell beside a rank, with its environment and in its folder",
+        "shell", "Inside", "Open a shell beside a rank, with its environment and folder",
         "hora.cli.inside:shell",
         "",
         (RUN, Argument("RANK", "The rank, as a global number or worker-1/0; the first where absent.",
@@ -136,7 +136,7 @@ COMMANDS = (
         ("goto",),
     ),
     Command(
-        "exec", "Inside", "Run a command beside a rank, with its environment and in its folder",
+        "exec", "Inside", "Run a command beside a rank, with its environment and folder",
         "hora.cli.inside:execute",
         "Ends with the exit code of the command; with --all, of the first that failed.",
         (RUN, Argument("CMD", "The command and its arguments.", rest=True)),

@@ -37,7 +37,6 @@ def reference() -> str:
     parts = [HEAD + "```text\n" + texts.overview() + "```\n"]
     for group in GROUPS:
         parts.append(f"## {group}\n")
-        for command in COMMANDS:
-            if command.group == group:
-                parts.append(f"### hora {command.name}\n\n```text\n{texts.of(command)}```\n")
+        own = [command for command in COMMANDS if command.group == group]
+        parts += [f"### hora {command.name}\n\n```text\n{texts.of(command)}```\n" for command in own]
     return "\n".join([*parts, CODES])

@@ -100,6 +100,7 @@ class Attached:
 
     def _interrupted(self, *_: Any) -> None:
         self.interrupts += 1
+        self.progress.hide_echo()
         if self.interrupts == 1:
             self._tell(
                 f"stopping: SIGTERM to the ranks, SIGKILL after {report.seconds(self.grace)}; "

@@ -63,6 +63,14 @@ class Progress:
                 pass
             self._drawn = 0
 
+    def hide_echo(self) -> None:
+        """The ^C that the terminal shows stands before what we say: write over it."""
+        if self._redraws:
+            try:
+                out.write(out.STDERR, b"\r")
+            except OSError:
+                pass
+
     def _tell_once(self, text: str) -> None:
         if text != self._told:
             self._told = text

@@ -15,6 +15,7 @@ from hora.agent.loop import READ, Loop
 from hora.agent.mpi_door import MpiDoor
 from hora.agent.ports import NoPort, Ports
 from hora.agent.ranks import Ranks
+from hora.agent.room import Room, cannot_keep
 from hora.agent.uplink import Uplink
 from hora.scene import Seat
 from hora.starts import Start, environment
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 BEAT = 2.0
 ORPHAN_GRACE = 3.0  # for ranks whose lead or keeper is gone: they must be away within 10 s
 GAVE_UP = 3  # what it ends with when it has ended its ranks by itself, and has said why
-FULL_DISK = "the disk that holds {folder} is full: free some space, or lower `output` in the job file"
 
 
 class Agent:
@@ -49,11 +49,13 @@ class Agent:
         self._orphaned = ""
         self._alone = False  # the keeper was killed
         self.forsaken = False  # and the lead, too: nobody else can write the run's end
-        self._disk_full = False
+        self._broken = ""  # why the journal can't be written
+        self._room = Room(self.folder)
         self._cwd = config.get("cwd") or os.getcwd()
         self._ports = Ports(tuple(config.get("ports", (0, 0))))
         self.ranks = Ranks(self.loop, self.journal, ward, self.tell, self._kick)
         self.ranks.on_over = self._attempt_over
+        self.ranks.on_problem = self._no_space
         self.inside = Inside(self.loop, self._reply, self.ranks, self._cwd)
         self.ranks.spared = self.inside.pids
         self.checks = Checks(self.loop, self._reply, self.ranks, self.folder)
@@ -154,21 +156,26 @@ class Agent:
             self.journal.append(data)
         except OSError as problem:
             self._no_space(problem)
-            return
+            self._append_last(data)
         self._kick()
 
+    def _append_last(self, data: bytes) -> None:
+        """After room was made; without any the lead can't be told how the ranks end, so that must be soon."""
+        try:
+            self.journal.append(data)
+        except OSError:
+            if not self._orphaned:
+                self._abandon(self._broken)
+
     def _no_space(self, problem: OSError) -> None:
-        """Without a journal nothing can be told in order: say it aside and end."""
-        if self._disk_full:
+        """What ranks print from now on is lost; the lead shall end the run, and needs to hear how they end."""
+        if self._broken:
             return
-        self._disk_full = True
-        why = (
-            FULL_DISK.format(folder=self.folder)
-            if problem.errno == 28
-            else f"{self.folder}: {problem.strerror}"
-        )
-        self.uplink.send({"t": "broken", "why": why})
-        self._abandon(why)
+        self._broken = cannot_keep(self.folder, problem)
+        self._room.give()
+        self.ranks.deafen()
+        if not self.uplink.send({"t": "broken", "why": self._broken}):
+            self._abandon(self._broken)
 
     def _kick(self) -> None:
         self.uplink.kick()
@@ -285,11 +292,14 @@ class Agent:
 
     def _attempt_over(self) -> None:
         self.tell("gone", attempt=self._attempt)
+        if self._orphaned and self._broken:
+            self.uplink.send({"t": "broken", "why": self._broken, "over": True})
         if self._orphaned:
             self.loop.after(1.0, self.loop.stop)  # time to hand over the rest, if anybody listens
 
     def _on_over(self, header: Header) -> None:
         self._leaving = True
+        self.code = 0
         self.inside.close_all()
         if self.uplink.all_acked:
             self.loop.stop()
@@ -320,10 +330,7 @@ class Agent:
                 return
             if self.inside.reaped(pid, status) or self.checks.reaped(pid, status):
                 continue
-            try:
-                self.ranks.reaped(pid, status)
-            except OSError as problem:
-                self._no_space(problem)
+            self.ranks.reaped(pid, status)
 
 
 def _tls_factory(config: Dict[str, Any]) -> Optional[Callable[[], Any]]:

@@ -20,6 +20,8 @@ RUN, STATUS, LOCK = "run.json", "status.json", "lock"
 
 
 def remove_expired(runs_folder: str) -> None:
+    if not os.path.isdir(runs_folder):
+        return
     for name in sorted(os.listdir(runs_folder)):
         folder = os.path.join(runs_folder, name)
         try:

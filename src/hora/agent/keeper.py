@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 
 from hora.agent import frames, guard, pipes, proc, process
@@ -50,16 +51,22 @@ class Kept:
         if self.watcher is None:
             return
         self.watcher.read_all()
+        try:
+            self._write_end(self.watcher.pipes, why)
+        except OSError as problem:
+            print(f"keeper: the journal can't be completed: {problem}", file=sys.stderr, flush=True)
+        self.watcher.close()
+        self.watcher = None
+
+    def _write_end(self, open_pipes: Dict[str, Any], why: str) -> None:
         journal = Journal(os.path.join(self.config["folder"], "journal"))
         try:
-            complete(journal, self.watcher.pipes)
+            complete(journal, open_pipes)
             incarnation = self.config.get("incarnation", 1)
             event = {"t": "agentlost", "why": why, "at": time.time(), "incarnation": incarnation}
             journal.append(frames.encode(event))
         finally:
             journal.close()
-            self.watcher.close()
-            self.watcher = None
 
 
 def complete(journal: Journal, open_pipes: Dict[str, Any]) -> None:

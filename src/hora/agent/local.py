@@ -19,6 +19,7 @@ from hora.agent.lead.lead import Lead
 from hora.agent.lead.recovery import recover
 from hora.agent.lead.verdict import signal_name
 from hora.agent.loop import READ, Loop
+from hora.agent.room import EXIT_FULL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -212,6 +213,8 @@ def listen(path: str) -> socket.socket:
 def describe(status: int) -> str:
     """How a part of Hora ended, to follow its name."""
     code, number = process.exit_of(status)
+    if code == EXIT_FULL:
+        return "found the disk full (see hora.log of the run)"
     if number is None:
         return f"ended with code {code} (see hora.log of the run)"
     return f"was killed by signal {number} ({signal_name(number)})"

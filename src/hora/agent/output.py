@@ -33,16 +33,21 @@ class Output:
         fd: int,
         on_data: Callable[[], None],
         on_end: Callable[[], None],
+        on_problem: Callable[[OSError], None],
     ) -> None:
         self.header = header
         self.fd = fd
         self.total = 0
         self.last = time.time()
         self.ended = False
+        self.deaf = (
+            False  # the journal can't be written: what comes is read, so that the rank can end, and lost
+        )
         self._loop = loop
         self._journal = journal
         self._on_data = on_data
         self._on_end = on_end
+        self._on_problem = on_problem
         self._timer: Optional[Timer] = None
         self._splice = pipes.splicer()
         loop.watch(fd, READ, self._ready)
@@ -67,13 +72,21 @@ class Output:
         if self.ended:
             return 0
         length = min(pipes.waiting(self.fd), FRAME)
-        if not length:
+        if not length or self.deaf:
             return self._probe()
         self.last = time.time()
         self.header["at"] = round(self.last, 6)
-        self._journal.append_from(self.fd, frames.head(self.header, length), length, self._splice)
+        try:
+            self._journal.append_from(self.fd, frames.head(self.header, length), length, self._splice)
+        except OSError as problem:
+            self._fail(problem)
+            return 0
         self._moved(length)
         return length
+
+    def _fail(self, problem: OSError) -> None:
+        self.deaf = True
+        self._on_problem(problem)
 
     def _probe(self) -> int:
         """Nothing waits: either all writers are gone, or something comes this moment."""
@@ -84,8 +97,14 @@ class Output:
         if not data:
             self.close()
             return 0
+        if self.deaf:
+            return len(data)
         self.header["at"] = round(time.time(), 6)
-        self._journal.append(frames.encode(self.header, data))
+        try:
+            self._journal.append(frames.encode(self.header, data))
+        except OSError as problem:
+            self._fail(problem)
+            return 0
         self._moved(len(data))
         return len(data)
 

@@ -9,7 +9,7 @@ import signal
 import sys
 import termios
 
-from hora.agent import proc
+from hora.agent import proc, room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,10 +156,12 @@ def fork_child(name: str, run: object) -> int:
         code = run()  # type: ignore[operator]
     except SystemExit as leave:
         code = leave.code if isinstance(leave.code, int) else 1
-    except BaseException:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001
         import traceback
 
         traceback.print_exc()
+        if isinstance(error, OSError) and error.errno in room.FULL:
+            code = room.EXIT_FULL
     finally:
         try:
             sys.stderr.flush()

@@ -56,6 +56,7 @@ class Ranks:
     ) -> None:
         self.by_label: Dict[str, Rank] = {}
         self.on_over: Callable[[], None] = lambda: None
+        self.on_problem: Callable[[OSError], None] = lambda problem: None  # with the journal
         self._by_pid: Dict[int, Rank] = {}
         self._loop = loop
         self._journal = journal
@@ -102,9 +103,21 @@ class Ranks:
         if self._ward is not None:
             self._ward.opened(rank.key, header, reader)
         rank.output = Output(
-            self._loop, self._journal, header, reader, self._kick, lambda: self._output_ended(rank)
+            self._loop,
+            self._journal,
+            header,
+            reader,
+            self._kick,
+            lambda: self._output_ended(rank),
+            lambda problem: self.on_problem(problem),
         )
         return writer
+
+    def deafen(self) -> None:
+        """Keep nothing more of what the ranks print."""
+        for rank in self.by_label.values():
+            if rank.output is not None:
+                rank.output.deaf = True
 
     def _close_output(self, rank: Rank) -> None:
         if rank.output is not None:
@@ -175,7 +188,11 @@ class Ranks:
             for at in range(0, max(size, 1), RESULT_PIECE):
                 header = {"t": "result", "label": rank.label, "attempt": rank.attempt, "at": at}
                 header["last"] = at + RESULT_PIECE >= size
-                self._journal.append(frames.encode(header, file.read(RESULT_PIECE)))
+                try:
+                    self._journal.append(frames.encode(header, file.read(RESULT_PIECE)))
+                except OSError as problem:
+                    self.on_problem(problem)
+                    return
 
     def _oom_since(self) -> bool:
         """Whether the kernel has killed for lack of memory: the rank itself, or a child whose end ended it."""

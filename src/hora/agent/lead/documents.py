@@ -6,6 +6,8 @@ import json
 import os
 import sys
 
+from hora.agent.room import Room
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Optional
@@ -20,6 +22,7 @@ class Documents:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         os.makedirs(folder, exist_ok=True)
+        self.room = Room(folder)
 
     def status(self, status: RunStatus) -> None:
         text = json.dumps(status.to_json(), indent=1).encode("utf-8")
@@ -27,6 +30,7 @@ class Documents:
 
     def final(self, status: RunStatus) -> None:
         """The last word.  Where the disk is full, clients still hear it; the file then tells what it can."""
+        self.room.give()
         try:
             self.status(status)
         except OSError as problem:

@@ -20,6 +20,7 @@ from hora.agent.lead.retry import Retry
 from hora.agent.lead.store import Store
 from hora.agent.lead.watching import Watching
 from hora.agent.loop import Loop
+from hora.agent.room import cannot_keep
 from hora.record import replace
 
 TYPE_CHECKING = False
@@ -47,6 +48,7 @@ class Lead:
         self.board = Board(self.plan)
         self.store = Store(os.path.join(self.folder, "output"), self.board.members, self._kept())
         self.store.on_gap = self._dropped
+        self.store.on_problem = self._cannot_keep
         self.control = Control(self.store, lambda: self.document().to_json())
         self.control.on_owner_left = self._owner_left
         self.documents = Documents(self.folder)
@@ -132,7 +134,11 @@ class Lead:
         try:
             self.documents.result(header["label"], body, header["at"], header["last"])
         except OSError as problem:
-            self.fail(sentences.cannot_keep(self.folder, problem), state.ORIGIN_HORA, 125)
+            self._cannot_keep(problem)
+
+    def _cannot_keep(self, problem: OSError) -> None:
+        self.documents.room.give()
+        self.fail(cannot_keep(self.folder, problem), state.ORIGIN_HORA, verdict.EXIT_HORA)
 
     def _dropped(self, host: str, length: int) -> None:
         """A run can drop for hours: it is said once when it begins, and how much at the end."""
@@ -441,7 +447,7 @@ class Lead:
         try:
             self.documents.status(self.document())
         except OSError as problem:
-            self.fail(sentences.cannot_keep(self.folder, problem), state.ORIGIN_HORA, 125)
+            self._cannot_keep(problem)
         self.control.new_status()
 
     def document(self) -> state.RunStatus:

@@ -117,6 +117,8 @@ class Links:
             self.lead.store.gap(link.name, header["to"])
         elif kind == "broken":
             self.lead.fail(header["why"], state.ORIGIN_HORA, 125)
+            if header.get("over"):  # it can't tell us how its ranks ended
+                self.lead.host_lost(link, header["why"])
         else:
             self.lead.requests.reply(link, header, body)
 
@@ -124,9 +126,6 @@ class Links:
         before = self.lead.store.count
         try:
             events = self.lead.store.receive(link.name, at, body)
-        except OSError as problem:
-            self.lead.fail(sentences.cannot_keep(self.lead.folder, problem), state.ORIGIN_HORA, 125)
-            return
         except ValueError as problem:
             if link.channel is not None:
                 link.channel.close(str(problem))

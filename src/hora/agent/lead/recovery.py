@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from hora import state
@@ -31,12 +32,14 @@ def recover(
     `open_pipes`: those of ranks, which may still hold what nobody has read.  Safe to do again when it was
     killed in the middle.
     """
+    if not os.path.isdir(folder):
+        return  # somebody removed it: it shall not come back
     known = documents.read_json(os.path.join(folder, documents.STATUS))
     if known is not None and state.RunStatus.from_json(known).ended:
         return
     journal = Journal(os.path.join(folder, "agent", "journal"))
     try:
-        keeper.complete(journal, open_pipes or {})
+        _complete(journal, open_pipes or {})
         store = Store(os.path.join(folder, "output"))
         try:
             exits = copy_rest(store, host, journal)
@@ -46,6 +49,13 @@ def recover(
     finally:
         journal.close()
     documents.Documents(folder).final(status)
+
+
+def _complete(journal: Journal, open_pipes: Dict[str, Any]) -> None:
+    try:
+        keeper.complete(journal, open_pipes)
+    except OSError as problem:  # a full disk, most often: what is there has to do
+        print(f"keeper: what ranks wrote last can't be kept: {problem}", file=sys.stderr, flush=True)
 
 
 def copy_rest(store: Store, host: str, journal: Journal) -> Exits:

@@ -36,7 +36,9 @@ def asked(header: Header) -> Stop:
     return Stop(stop.reason, stop.code, bool(header.get("kill")))
 
 
-UNREAD = Stop("stopped because nobody reads the output of `hora run` any more", 141)  # as SIGPIPE ends programs
+UNREAD = Stop(
+    "stopped because nobody reads the output of `hora run` any more", 141
+)  # as SIGPIPE ends programs
 TERMINATED_CLIENT = Stop("stopped because `hora run` was asked to end (SIGTERM)", 143)
 
 
@@ -116,10 +118,8 @@ def setup_failed(host: str, code: int, last: List[bytes]) -> str:
     return f"{text}; its last line: {line[:200]}" if line else text
 
 
-def cannot_keep(folder: str, problem: OSError) -> str:
-    if problem.errno == 28:
-        return f"the disk that holds {folder} is full: free some space, or lower `output` in the job file"
-    return f"{folder} can't be written: {problem.strerror or problem}"
+def removed(folder: str) -> str:
+    return f"{folder} was removed while the run went on; next time end the run first: hora stop, then hora rm"
 
 
 def dropping(host: str) -> str:

@@ -42,8 +42,10 @@ class Store:
         self.output = output
         self.hosts: List[str] = []
         self.members: List[str] = members or []
+        self.on_problem: Callable[[OSError], None] = lambda problem: None  # nothing more can be kept
         self.on_gap: Callable[[str, int], None] = lambda host, length: None
         self._journals: Dict[int, Journal] = {}
+        self._unkept: Dict[int, int] = {}  # where each host's journal is that can't be kept any more
         self._decoders: Dict[int, Tuple[frames.Decoder, int]] = {}
         self._numbers: Dict[str, int] = {}
         os.makedirs(folder, exist_ok=True)
@@ -66,9 +68,12 @@ class Store:
 
     def _save_names(self) -> None:
         path = os.path.join(self.folder, "names.json")
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            json.dump({"hosts": self.hosts, "members": self.members}, file)
-        os.replace(path + ".new", path)
+        try:
+            with open(path + ".new", "w", encoding="utf-8") as file:
+                json.dump({"hosts": self.hosts, "members": self.members}, file)
+            os.replace(path + ".new", path)
+        except OSError as problem:
+            self.on_problem(problem)
 
     def _number(self, host: str) -> int:
         number = self._numbers.get(host)
@@ -98,30 +103,50 @@ class Store:
 
     def end(self, host: str) -> int:
         """How much of the host's journal is here."""
-        return self.journal(self._number(host)).end
+        number = self._number(host)
+        return max(self.journal(number).end, self._unkept.get(number, 0))
 
     def receive(self, host: str, at: int, data: bytes) -> List[Tuple[frames.Header, bytes]]:
         """Append a piece of a host's journal; returns its events, the output goes into the index."""
         number = self._number(host)
-        journal = self.journal(number)
-        if at != journal.end:
-            raise ValueError(f"{host} sent its journal from {at}, expected {journal.end}")
-        journal.append(data)
+        if at != self.end(host):
+            raise ValueError(f"{host} sent its journal from {at}, expected {self.end(host)}")
+        kept = self._keep(number, data)
         decoder, base = self._decoders.get(number) or (frames.Decoder(), at)
         begin = base
         events: List[Tuple[frames.Header, bytes]] = []
         records: List[bytes] = []
         for header, body, start in decoder.feed_at(data):
             base = begin + start + len(body)
-            if header["t"] == "o":
-                records.append(self._record(header, number, begin + start, len(body)))
-            else:
+            if header["t"] != "o":
                 events.append((header, body))
+            elif kept:
+                records.append(self._record(header, number, begin + start, len(body)))
         self._decoders[number] = (decoder, base)
         if records:
-            os.pwrite(self._index, b"".join(records), self.count * _RECORD.size)
-            self.count += len(records)
+            self._add(records)
         return events
+
+    def _keep(self, number: int, data: bytes) -> bool:
+        """Whether it could be written.  If not, this copy ends here; events are heard all the same."""
+        journal = self.journal(number)
+        if number not in self._unkept:
+            try:
+                journal.append(data)
+                return True
+            except OSError as problem:
+                self._unkept[number] = journal.end
+                self.on_problem(problem)
+        self._unkept[number] += len(data)
+        return False
+
+    def _add(self, records: List[bytes]) -> None:
+        try:
+            os.pwrite(self._index, b"".join(records), self.count * _RECORD.size)
+        except OSError as problem:
+            self.on_problem(problem)
+            return
+        self.count += len(records)
 
     def _record(self, header: frames.Header, host: int, offset: int, length: int) -> bytes:
         member = self._member(header["m"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hora.agent.lead import grouping, stall
+import os
+
+from hora import state
+from hora.agent.lead import grouping, sentences, stall, verdict
 from hora.agent.lead.sentences import duration
 
 TYPE_CHECKING = False
@@ -69,6 +72,8 @@ class Watching:
     # --- silent hosts: report on one sign; a second sign (the place's word, or the limit) ends them ---
 
     def look(self) -> None:
+        if not os.path.isdir(self.lead.folder):  # our files are open: writing to them would not tell
+            self.lead.fail(sentences.removed(self.lead.folder), state.ORIGIN_HORA, verdict.EXIT_HORA)
         now = self.lead.loop.now()
         silent: Dict[str, float] = {}
         for link in self.lead.hosts.values():

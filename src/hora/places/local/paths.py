@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 
 from hora.errors import PlaceError
 
+NEEDED = 1 << 20  # bytes that a run without output needs
 SOCKET_LIMIT = 100  # bytes that a Unix socket's path may have on every system, with some room
 
 
@@ -28,13 +30,20 @@ def make_run_folder(name: str) -> str:
     path = os.path.join(runs_folder(), name)
     try:
         os.makedirs(runs_folder(), mode=0o700, exist_ok=True)
+        found = os.statvfs(runs_folder())
+        if found.f_blocks and found.f_bavail * found.f_frsize < NEEDED:  # some file systems don't count
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.mkdir(path, 0o700)
     except OSError as problem:
-        raise PlaceError(
-            f"{path} can't be made: {problem.strerror}. Runs are kept there; set HORA_STATE to a folder that can "
-            "be written"
-        ) from problem
+        raise cannot_make(path, problem) from problem
     return path
+
+
+def cannot_make(path: str, problem: OSError) -> PlaceError:
+    return PlaceError(
+        f"{path} can't be made: {problem.strerror}. Runs are kept there; set HORA_STATE to a folder that can "
+        "be written"
+    )
 
 
 def socket_path(run: str) -> str:

@@ -67,9 +67,13 @@ class LocalPlace:
             "attached": submission.attached,
             "keep": spec.keep,
         }
-        documents.write_atomically(os.path.join(folder, RUN), json.dumps(info, indent=1).encode())
-        text = plan.dumps(submission.plan).encode()
-        documents.write_atomically(os.path.join(folder, "plan.json"), text)
+        try:
+            documents.write_atomically(os.path.join(folder, RUN), json.dumps(info, indent=1).encode())
+            text = plan.dumps(submission.plan).encode()
+            documents.write_atomically(os.path.join(folder, "plan.json"), text)
+        except OSError as problem:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise paths.cannot_make(folder, problem) from problem
         warm = take(submission.attached)
         warm.begin(self._config(submission, info, folder, cwd, secrets))
         if warm.owner is not None:

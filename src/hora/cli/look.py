@@ -137,13 +137,15 @@ def _about(found: RunStatus, columns: int) -> list[str]:
     facts = [f"framework {found.framework}", f"place {found.place}"]
     if found.attempt > 1:
         facts.append(f"attempt {found.attempt}")
-    if found.created_at is not None:
-        facts.append(f"created {moment(found.created_at)}, {short(now - found.created_at)} ago")
-    if found.started_at is not None:
-        facts.append(f"{'took' if found.ended else 'runs for'} {_took(found, now)}")
     if found.exit_code is not None:
         facts.append(f"exit code {found.exit_code} ({'of the job' if found.origin == 'job' else 'by Hora'})")
-    return ["  " + out.cut(shlex.join(found.command), columns - 2), "  " + "; ".join(facts)]
+    times = []
+    if found.created_at is not None:
+        times.append(f"created {moment(found.created_at)}, {short(now - found.created_at)} ago")
+    if found.started_at is not None:
+        times.append(f"{'took' if found.ended else 'runs for'} {_took(found, now)}")
+    lines = (shlex.join(found.command), "; ".join(facts), "; ".join(times))
+    return ["  " + out.cut(line, columns - 2) for line in lines if line]
 
 
 def _members(found: RunStatus, columns: int) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hora.agent.lead.verdict import size
 from hora.record import Record
 
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
 
     from hora.agent.frames import Header
     from hora.state import Failure
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
 class Stop(Record):
@@ -86,10 +90,16 @@ def failed(failure: Failure) -> str:
     text = f"{failure.label or failure.member} {failure.cause}{after}"
     if failure.ties:
         text += f", together with {few(failure.ties)}"
-    last = next((line.strip() for line in reversed(failure.last_lines) if line.strip()), "")
+    last = next((plain(line) for line in reversed(failure.last_lines) if plain(line)), "")
     if last:
         text += f"; its last line: {last[:200]}"
     return text
+
+
+def plain(line: str) -> str:
+    """A rank's line, to be told in a sentence: without colours, and of a progress bar the last state."""
+    line = _ESCAPES.sub("", line.rstrip("\r")).rpartition("\r")[2]
+    return "".join(letter if letter.isprintable() else " " for letter in line).strip()
 
 
 def stopping_after(first: Any) -> str:
@@ -114,7 +124,8 @@ def not_retried(failure: Failure) -> str:
 
 def setup_failed(host: str, code: int, last: List[bytes]) -> str:
     text = f"the set-up command failed on {host} with code {code}"
-    line = next((part.decode("utf-8", "replace").strip() for part in reversed(last) if part.strip()), "")
+    lines = [plain(part.decode("utf-8", "replace")) for part in last]
+    line = next((line for line in reversed(lines) if line), "")
     return f"{text}; its last line: {line[:200]}" if line else text
 
 

@@ -10,27 +10,29 @@ from typing import Any
 
 from benchmarks import measure
 
+PROGRAM = """
+import signal, sys
+for number in range(int(sys.argv[1])):
+    print(number, "x" * 80)
+signal.pause()
+"""
 PROCESSES = ("hora", "hora-keeper", "hora-lead", "hora-agent")
 
 
 def run(quick: bool) -> dict[str, Any]:
     rows = []
     for ranks, lines in (("2", 10_000 if quick else 500_000), ("64", 100)):
-        with measure.own_state() as state:
-            peaks = peaks_of(state, ranks, lines)
+        with measure.own_state():
+            peaks = peaks_of(ranks, lines)
         rows += [
             measure.row(f"{name}, {ranks} ranks", [peaks[name]], "MiB") for name in PROCESSES if name in peaks
         ]
     return {"name": "memory", "what": "peak resident memory", "rows": rows, "goal": "", "met": None}
 
 
-def peaks_of(state: Path, ranks: str, lines: int) -> dict[str, float]:
-    """The ranks wait at a pipe that nobody opens, so that all is still there to be looked at."""
-    gate = state / "gate"
-    os.mkfifo(gate)
-    command = f'{sys.executable} -c "$1"; read line < {gate}'
-    program = f"for number in range({lines}): print(number, 'x' * 80)"
-    argv = measure.hora("run", "-q", "-n", ranks, "sh", "-c", command, "-", program)
+def peaks_of(ranks: str, lines: int) -> dict[str, float]:
+    """The ranks wait when they have written, so that all is still there to be looked at."""
+    argv = measure.hora("run", "-q", "-n", ranks, sys.executable, "-c", PROGRAM, str(lines))
     with subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:

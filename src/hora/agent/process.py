@@ -43,6 +43,7 @@ def find(command: str, env: Dict[str, str], cwd: str) -> str:
         if os.path.isdir(candidate):
             continue
         if os.access(candidate, os.X_OK):
+            _look_for_interpreter(candidate, command, cwd)
             return candidate
         if os.path.exists(candidate):
             denied = candidate
@@ -50,11 +51,38 @@ def find(command: str, env: Dict[str, str], cwd: str) -> str:
         raise CannotStart(
             f"{command!r} is not executable ({denied}): chmod +x it, or name its interpreter", NOT_EXECUTABLE
         )
+    if "/" in command and os.path.isdir(candidates[0]):
+        raise CannotStart(f"{command!r} is a folder: name a program in it", NOT_EXECUTABLE)
     if "/" in command:
         where = "no such file" + ("" if os.path.isabs(command) else f" in {cwd}")
     else:
         where = "it is not on the PATH"
     raise CannotStart(f"{command!r} was not found: {where}", NOT_FOUND)
+
+
+def _look_for_interpreter(path: str, command: str, cwd: str) -> None:
+    """The kernel says of a script whose interpreter is missing that the script itself isn't there."""
+    first = _head(path)
+    if not first.startswith(b"#!"):
+        return
+    interpreter = (first[2:].split(b"\n")[0].strip(b" \t").split(b" ") or [b""])[0].split(b"\t")[0]
+    name = os.fsdecode(interpreter)
+    if not name or os.path.exists(os.path.join(cwd, name)):
+        return
+    why = f"its first line asks for {name.rstrip()}, which is not here"
+    if name.endswith("\r"):
+        why = (
+            "its lines end as on Windows (\\r\\n), so the interpreter is not found: convert it with dos2unix"
+        )
+    raise CannotStart(f"{command!r} can't be run: {why}", NOT_FOUND)
+
+
+def _head(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(256)
+    except OSError:
+        return b""  # a program may be executable and not readable
 
 
 def spawn(
@@ -125,7 +153,7 @@ def _exec(path: str, argv: Sequence[str], env: Dict[str, str]) -> None:
     try:
         os.execve(path, list(argv), env)
     except OSError as error:
-        if error.errno != errno.ENOEXEC:
+        if error.errno != errno.ENOEXEC or b"\0" in _head(path):  # a program for another machine
             raise
         os.execve("/bin/sh", ["sh", path, *argv[1:]], env)  # a script without a first line, as a shell does
 

@@ -107,7 +107,7 @@ class Relay:
         import tty
 
         before = termios.tcgetattr(0)
-        tty.setraw(0)
+        tty.setraw(0, termios.TCSADRAIN)  # what was typed ahead is kept
         return before
 
 

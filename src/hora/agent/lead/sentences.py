@@ -31,6 +31,14 @@ TERMINATED = Stop("stopped because its lead was asked to end (SIGTERM)", 143)
 HORA_STOP = Stop("stopped by `hora stop`", 143)
 
 
+TAKING_UP = "the lead was started anew; waiting for all hosts to tell how far they are"
+STOPPED_BEFORE = "the first lead of this run was killed while it stopped the ranks"
+
+
+def lost_while_away(hosts: Sequence[str]) -> str:
+    return f"the ranks of {few(hosts)} were lost while the run had no lead"
+
+
 def asked(header: Header) -> Stop:
     """The stop that a client's request stands for."""
     known = {
@@ -85,8 +93,8 @@ def succeeded(ranks: int, seconds: float, attempt: int) -> str:
 
 
 def failed(failure: Failure) -> str:
-    """worker-2/0 exited with code 3 after 12 s; its last line: ..."""
-    after = f" {duration(failure.after)} after its start" if failure.after is not None else ""
+    """worker-2/0 exited with code 3, 12 s after its start; its last line: ..."""
+    after = f", {duration(failure.after)} after its start" if failure.after is not None else ""
     text = f"{failure.label or failure.member} {failure.cause}{after}"
     if failure.ties:
         text += f", together with {few(failure.ties)}"

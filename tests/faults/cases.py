@@ -7,7 +7,6 @@ import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from faults.lab import Trial, wait_until
 from hora.state import FAILED, STOPPED, RunStatus
@@ -82,10 +81,12 @@ def scattered(chance: random.Random) -> Case:
     """A case at random; with the same seed the same."""
     kinds: tuple[str, ...] = (chance.choice(SINGLES),) if chance.random() < 0.7 else chance.choice(PAIRS)
     ranks = chance.randint(2, 4)
-    moment = chance.choice(("begin", "output", "output", "stop", "failing"))
+    moment = chance.choice(("begin", "begin", "output", "output", "stop", "failing"))
     if moment == "begin" and {"rank", "grandchild"} & set(kinds):
         moment = "output"
-    longest = {"begin": 0.25, "output": 0.3, "stop": 1.4, "failing": 1.4}[moment]
+    longest = {"begin": 0.6 if kinds == ("client",) else 0.25, "output": 0.3, "stop": 1.4, "failing": 1.4}[
+        moment
+    ]
     return Case(
         kinds,
         moment,
@@ -97,20 +98,15 @@ def scattered(chance: random.Random) -> Case:
     )
 
 
-def carry_out(case: Case, folder: Path, test_id: str, **keys: Any) -> list[str]:
+def carry_out(case: Case, folder: Path, test_id: str) -> list[str]:
     """Run the case; everything that was wrong."""
-    trial = Trial(folder, test_id, case.ranks, case.attached).start(**keys)
+    trial = Trial(folder, test_id, case.ranks, case.attached).start()
     try:
         _reach(case, trial)
         trial.kill(*case.victims(trial))
         wrong = []
-        if case.unharmed or _came_to_nothing(trial):
-            if case.moment == "begin" and trial.run is not None:
-                trial.reach_output()
-            if trial.run is not None and not trial.goes_on():
-                wrong.append(f"the run did not go on: {trial.the_run().status().reason}")
-            if trial.run is not None:
-                trial.stop()
+        if case.unharmed or (case.moment in ("begin", "output") and not trial.killed):
+            wrong += _go_on(trial)
         status = trial.ended() if _has_run(trial) else None
     except TimeoutError as problem:
         run = trial.run
@@ -120,9 +116,14 @@ def carry_out(case: Case, folder: Path, test_id: str, **keys: Any) -> list[str]:
     return wrong + trial.problems(status, case.may_lose_lines)
 
 
-def _came_to_nothing(trial: Trial) -> bool:
-    """At the begin the victim may not have been there yet."""
-    return not trial.killed
+def _go_on(trial: Trial) -> list[str]:
+    """The run is as good as before, and then ends when asked."""
+    if trial.run is None:
+        return []  # its client was killed before it made one
+    trial.reach_output()
+    wrong = [] if trial.goes_on() else [f"the run did not go on: {trial.the_run().status().reason}"]
+    trial.stop()
+    return wrong
 
 
 def _has_run(trial: Trial) -> bool:
@@ -158,7 +159,7 @@ def _pause(seconds: float) -> None:
 
 def _wrong_end(case: Case, trial: Trial, status: RunStatus) -> list[str]:
     told = f"{status.phase} {status.exit_code}: {status.reason}"
-    outcomes = [ASKED] if not trial.killed else case.outcomes()
+    outcomes = case.outcomes() if trial.killed else [ASKED]
     fitting = [one for one in outcomes if (status.phase, status.exit_code) == one[:2]]
     if not any(re.search(one[2], status.reason) for one in fitting):
         return [f"ended otherwise than expected: {told}"]

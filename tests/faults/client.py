@@ -1,27 +1,29 @@
-"""A client: submits by the API, tells the run's id, follows the run to its end and ends as it ended.
+"""A client of a run that doesn't belong to it: submits by the API, prints what `hora run` would, ends alike.
 
-`python client.py JOB ATTACHED OUT`: the job's keys as JSON; what it was told goes to the file OUT.
+`python client.py JOB`: the job's keys as JSON.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 import hora
+from hora.agent.merge import Merger
 
 
 def main() -> int:
-    keys, attached, out = json.loads(sys.argv[1]), sys.argv[2] == "attached", sys.argv[3]
-    run = hora.submit(hora.Job(**keys), attached=attached)
-    with open(out + ".id.new", "w", encoding="ascii") as file:
-        file.write(run.id)
-    os.replace(out + ".id.new", out + ".id")
-    with open(out, "wb", buffering=0) as told:
-        for chunk in run.chunks():
-            told.write(json.dumps([chunk.number, chunk.label]).encode() + b"\n")
+    run = hora.submit(hora.Job(**json.loads(sys.argv[1])))
+    merger = Merger()
+    for chunk in run.chunks():
+        write(merger.feed(chunk.label, chunk.data, 0.0, chunk.time))
+    write(merger.end())
     return run.wait(check=False).exit_code or 0
+
+
+def write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any
 
 import hora
 from helpers import leftovers
+from helpers.cli import COMMAND
 from hora.errors import HoraError
 from hora.places.local import paths
 from hora.state import RunStatus
@@ -52,17 +53,25 @@ class Trial:
 
     # --- starting ---
 
-    def start(self, **keys: Any) -> Trial:
+    def start(self, *options: str) -> Trial:
+        """Attached: by `hora run`; detached: by the API, and a client that follows all the same."""
         command = [sys.executable, "-S", "-E", str(HERE / "program.py"), str(self.folder)]
-        limits = {"grace": GRACE, **keys.pop("timeouts", {})}
-        job = {"command": command, "workers": self.ranks, "name": "fault", "timeouts": limits, **keys}
-        attached = "attached" if self.attached else "detached"
-        out = open(self.folder / "client.log", "wb")  # noqa: SIM115  (the client's for its life)
-        argv = [sys.executable, str(HERE / "client.py"), json.dumps(job), attached, str(self.told)]
-        self.client = subprocess.Popen(
-            argv, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
-        )
-        out.close()
+        if self.attached:
+            grace = f"timeouts.grace={GRACE * 1000:.0f}ms"
+            argv = [*COMMAND, "run", "-n", str(self.ranks), "--name", "fault", "--set", grace]
+            argv += [*options, *command]
+        else:
+            job = {"command": command, "workers": self.ranks, "name": "fault", "timeouts": {"grace": GRACE}}
+            argv = [sys.executable, str(HERE / "client.py"), json.dumps(job)]
+        with open(self.told, "wb") as out, open(self.folder / "client.log", "wb") as log:
+            self.client = subprocess.Popen(
+                argv,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=log,
+                start_new_session=True,
+            )
         return self
 
     @property
@@ -127,12 +136,14 @@ class Trial:
         """All ranks with all their descendants are there and write."""
 
         def there() -> bool:
+            if self.client is not None and self.client.poll():
+                raise TimeoutError(f"the client ended with {self.client.returncode}: {self.client_log()}")
             names = [*self.grandchildren(), *(f"rank-{rank}" for rank in range(self.ranks))]
             return all(self.pid(name) for name in names) and all(
                 self.written(rank) > 2000 for rank in range(self.ranks)
             )
 
-        wait_until(there, f"all ranks write ({self.client_log()})", 30.0)
+        wait_until(there, "all ranks write", 30.0)
 
     def goes_on(self) -> bool:
         """Every rank writes more."""
@@ -183,8 +194,11 @@ class Trial:
         wrong += self._client_problems(status)
         if status is None:
             return wrong
-        if not status.reason or "\n" in status.reason:
-            wrong.append(f"the status says no sentence: {status.reason!r}")
+        told = self.hora("status", self.the_run().id)
+        if told.returncode or not status.reason or status.reason not in told.stdout.split("\n")[0]:
+            wrong.append(
+                f"`hora status` ({told.returncode}) doesn't begin with {status.reason!r}: {told.stdout}"
+            )
         wrong += self._line_problems(may_lose_lines)
         wrong += self._removal_problems()
         return wrong
@@ -204,18 +218,23 @@ class Trial:
             return [
                 f"the client ended with {code}, the run with {status.exit_code}: {self.client_log()[-2000:]}"
             ]
-        numbers = [json.loads(line)[0] for line in self.told.read_text().splitlines()]
-        if numbers != list(range(len(numbers))):
-            return ["the client was told output twice, or not all of it, or not in order"]
-        kept = sum(1 for _ in self.the_run().chunks(follow=False))
-        return (
-            [] if len(numbers) == kept else [f"the client was told {len(numbers)} of {kept} pieces of output"]
-        )
+        if status is None:
+            return []
+        shown: dict[str, list[bytes]] = {}
+        for line in self.told.read_bytes().splitlines():
+            label, _, text = line.partition(b" | ")
+            shown.setdefault(label.decode(), []).append(text)
+        kept = {label: data.splitlines() for label, data in self.kept().items()}
+        return [] if shown == kept else ["the client was shown other output than what is kept"]
 
-    def _line_problems(self, may_lose_lines: bool) -> list[str]:
+    def kept(self) -> dict[str, bytes]:
         kept: dict[str, bytes] = {}
         for chunk in self.the_run().chunks(follow=False):
             kept[chunk.label] = kept.get(chunk.label, b"") + chunk.data
+        return kept
+
+    def _line_problems(self, may_lose_lines: bool) -> list[str]:
+        kept = self.kept()
         wrong = []
         for rank in range(self.ranks):
             side = self.folder / f"lines-{rank}"
@@ -226,15 +245,16 @@ class Trial:
         return wrong
 
     def _removal_problems(self) -> list[str]:
-        run = self.the_run()
-        folder = paths.runs_folder()
-        try:
-            run.delete()
-        except HoraError as problem:
-            return [f"can't be removed: {problem}"]
-        wrong = [f"not removed: {name}" for name in os.listdir(folder)]
-        sockets = os.path.dirname(paths.socket_path("x"))
-        return wrong + [f"not removed: {name}" for name in os.listdir(sockets)]
+        run, sockets = self.the_run(), os.path.dirname(paths.socket_path("x"))
+        removed = self.hora("rm", run.id)
+        if removed.returncode:
+            return [f"`hora rm` ended with {removed.returncode}: {removed.stderr}"]
+        return [
+            f"not removed: {name}" for place in (paths.runs_folder(), sockets) for name in os.listdir(place)
+        ]
+
+    def hora(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*COMMAND, *words], cwd=self.folder, capture_output=True, text=True, timeout=60)
 
 
 def compare(written: bytes, kept: bytes, may_lose: bool) -> str:

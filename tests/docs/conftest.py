@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers import needed
 from helpers.markdown import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,3 +19,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for block in blocks(page) if page.exists() else []:
             if "not run" in block.marks:
                 terminalreporter.write_line(f"not run: {block.where}: {block.marks['not run']}")
+            elif "needs" in block.marks and getattr(needed, block.marks["needs"])() is None:
+                terminalreporter.write_line(f"not run: {block.where}: no {block.marks['needs']} here")

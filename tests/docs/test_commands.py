@@ -5,7 +5,9 @@ before a block, which readers do not see, say what the test must know:
 
     <!-- file: train.py -->       the block is that file's content; later commands find it
     <!-- exit: 3 -->              its last command ends with this code
+    <!-- again for: 20 s -->      a command that shows something else is run again for so long: a run needs a moment
     <!-- in: clone -->            it runs in a copy of this repository
+    <!-- needs: torch -->         it runs where that is (see tests/helpers/needed.py); elsewhere it is listed
     <!-- not run: why -->         it doesn't run; the reason is listed
 
 `tests/helpers/transcript.py` tells how output is compared.
@@ -21,12 +23,13 @@ from pathlib import Path
 
 import pytest
 
-from helpers import ORIGINAL_ENVIRONMENT, transcript
+from helpers import ORIGINAL_ENVIRONMENT, needed, transcript
 from helpers.markdown import Block, blocks
 
 ROOT = Path(__file__).resolve().parents[2]
+PLACES = {"torch": needed.torch(), "mpi": needed.mpi()}
 LANGUAGES = ("console", "sh", "bash", "shell")
-MARKS = {"file", "exit", "in", "not run"}
+MARKS = {"again for", "file", "exit", "in", "needs", "not run"}
 
 
 def pages() -> list[Path]:
@@ -80,12 +83,18 @@ def run_block(block: Block, folder: Path, clone: Path, env: dict[str, str]) -> N
         return
     if block.language not in LANGUAGES or "not run" in block.marks:
         return
+    if "needs" in block.marks:
+        place = PLACES[block.marks["needs"]]
+        if place is None:
+            return
+        env = {**env, "PATH": f"{place}{os.pathsep}{env['PATH']}"}
     if block.marks.get("in") == "clone" and not clone.exists():
         copy_of_the_repository(clone)
     todo = transcript.steps(block)
     for number, step in enumerate(todo, 1):
         code = int(block.marks.get("exit", 0)) if number == len(todo) else 0
-        transcript.run(step, clone if block.marks.get("in") == "clone" else folder, env, code)
+        where = clone if block.marks.get("in") == "clone" else folder
+        transcript.run_until(step, where, env, code, float(block.marks.get("again for", "0 s").rstrip(" s")))
 
 
 @pytest.mark.leaks
@@ -107,6 +116,9 @@ def test_marks_are_known_and_what_does_not_run_says_why(page: Path) -> None:
     for block in blocks(page):
         assert set(block.marks) <= MARKS, f"{block.where}: unknown {sorted(set(block.marks) - MARKS)}"
         assert block.marks.get("in", "clone") == "clone", f"{block.where}: `in` can only be clone"
+        assert block.marks.get("needs", "mpi") in PLACES, (
+            f"{block.where}: `needs` can only be {', '.join(PLACES)}"
+        )
         reason = block.marks.get("not run")
         if reason is not None:
             assert len(reason) > 8, f"{block.where}: say why it isn't run"

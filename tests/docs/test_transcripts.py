@@ -24,7 +24,12 @@ from helpers import markdown, transcript
         ("done in 0.8 s", "done in 12.25 s"),
         ("started 3m 20s ago", "started 12s ago"),
         ("at 2026-01-01 10:00:00", "at 2026-11-18 22:10:03"),
-        ("run digits-x7k2p begins", "run digits-9ab3c begins"),
+        ("run digits-x7k2p begins", "run digits-k9b6c begins"),
+        ("hora: digits xt5zx failed", "hora: digits fnmsr failed"),
+        ("started 1m58s ago", "started 5.0s ago"),
+        ("w-0/0  laptop  0  0  12  running", "w-0/0  vm-7  0  0  3456  running"),
+        ("first failure: w-0/0 exited on laptop", "first failure: w-0/0 exited on vm-7.local"),
+        ("w-0/launcher | a\nb", "b\nw-0/launcher | a"),
         ("lead: pid 12", "lead: pid 3456"),
         ("columns   of a   table", "columns of a table"),
         ("w-0/0 | a\nw-1/0 | a", "w-1/0 | a\nw-0/0 | a"),
@@ -51,7 +56,9 @@ def test_these_count_as_the_same(shown: str, printed: str) -> None:
         ("w-0/0 | a", "w-0/0 | a\nw-1/0 | a"),
         ("w-0/0 | a\nw-1/0 | a", "w-0/0 | a"),
         ("w-0/0 | a\n...", "w-0/0 | b"),
-        ("run digits-x7k2p begins", "run letters-9ab3c begins"),
+        ("run digits-x7k2p begins", "run letters-k9b6c begins"),
+        ("hora: digits xt5zx failed", "hora: digits aaaaa failed"),
+        ("w-0/0  laptop  0  0  12  running", "w-0/0  laptop  1  0  12  running"),
         ("(a+b)", "aab"),
     ],
 )
@@ -136,3 +143,11 @@ def test_a_step_runs_and_tells_where_page_and_truth_part(page: Path, work: Path)
     wrong = transcript.Step("page.md:1", "echo this", ("that",))
     with pytest.raises(AssertionError, match=r"the page shows \['that'\], printed was \['this'\]"):
         transcript.run(wrong, work, os.environ)
+
+
+def test_a_step_that_needs_a_moment_is_run_again_and_not_for_ever(work: Path) -> None:
+    soon = transcript.Step("page.md:1", "echo >> count; wc -l < count", ("3",))
+    transcript.run_until(soon, work, os.environ, 0, patience=20)
+    never = transcript.Step("page.md:1", "echo 1", ("2",))
+    with pytest.raises(AssertionError, match=r"the page shows \['2'\]"):
+        transcript.run_until(never, work, os.environ, 0, patience=0.2)

@@ -193,14 +193,13 @@ class Run:
         """
         try:
             connection = self.connect()
+            try:
+                connection.answer("stop", kill=kill, why=why)
+            finally:
+                connection.close()
         except LeadGone:
-            if self.status().ended:
-                return
-            raise
-        try:
-            connection.answer("stop", kill=kill, why=why)
-        finally:
-            connection.close()
+            if not self.status().ended:
+                raise
 
     def exec(
         self,

@@ -51,6 +51,7 @@ class Mesh:
         self.port = 0
         self.leads: list[subprocess.Popen[bytes]] = []
         self.hosts: dict[str, subprocess.Popen[bytes]] = {}
+        self._started: list[subprocess.Popen[bytes]] = []
         self.plan: plan.LaunchPlan
 
     # --- starting ---
@@ -119,6 +120,7 @@ class Mesh:
         assert process.stdin is not None
         process.stdin.write(json.dumps(config).encode())
         process.stdin.close()
+        self._started.append(process)
         return process
 
     # --- looking ---
@@ -185,10 +187,10 @@ class Mesh:
             os.kill(pid, signal.SIGKILL)
 
     def close(self) -> None:
-        for process in [*self.leads, *self.hosts.values()]:
+        for process in self._started:
             if process.poll() is None:
                 process.terminate()
-        for process in [*self.leads, *self.hosts.values()]:
+        for process in self._started:
             try:
                 process.wait(15)
             except subprocess.TimeoutExpired:

@@ -22,7 +22,7 @@ from hora.starts import Start, environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Optional
+    from typing import Any, Callable, Dict, List, Optional
 
     from hora.agent.frames import Header
 
@@ -45,6 +45,8 @@ class Agent:
         self._ward = ward
         self._got = 0  # number of the last order done
         self._attempt = 0
+        self._started = 0  # the last attempt whose ranks were started here
+        self._told: List[Header] = []  # of this attempt, for a lead that was not there
         self._leaving = False
         self._orphaned = ""
         self._alone = False  # the keeper was killed
@@ -95,6 +97,7 @@ class Agent:
             "v": 1,
             "run": self.config["run"],
             "host": self.config["host"],
+            "home": self.journal.home,
             "incarnation": self.config.get("incarnation", 1),
             "members": self.config["members"],
             "attempt": self._attempt,
@@ -149,7 +152,10 @@ class Agent:
 
     def tell(self, kind: str, **values: Any) -> None:
         """An event that the lead must hear, in order."""
-        self._append(frames.encode({"t": kind, **values}))
+        event = {"t": kind, **values}
+        if values.get("attempt") == self._attempt:
+            self._told.append(event)
+        self._append(frames.encode(event))
 
     def _append(self, data: bytes) -> None:
         try:
@@ -219,6 +225,7 @@ class Agent:
     def _on_prepare(self, header: Header) -> None:
         """A new attempt: ports, chosen here and kept bound until the ranks start."""
         self._attempt = header["attempt"]
+        self._told = []
         self.ranks.clear()
         self._ports.release()
         told: Dict[str, Any] = {"attempt": self._attempt, "ports": {}, "threads": facts.quick()["cpus"]}
@@ -253,7 +260,7 @@ class Agent:
         self.ranks.start(order, self._environment(order), self._cwd)
 
     def _on_start(self, header: Header) -> None:
-        self._attempt = header["attempt"]
+        self._attempt = self._started = header["attempt"]
         self.ranks.clear()
         self._ports.release()
         self.door.expect(header)
@@ -303,6 +310,12 @@ class Agent:
         self.inside.close_all()
         if self.uplink.all_acked:
             self.loop.stop()
+
+    def _on_recall(self, header: Header) -> None:
+        """The lead was started anew and knows nothing of this attempt."""
+        started = self._started == self._attempt
+        known = {"attempt": self._attempt, "started": started, "events": self._told}
+        self._reply({"t": "reply", "id": header["id"], **known})
 
     def _on_stacks(self, header: Header) -> None:
         self.checks.stacks(header)

@@ -66,6 +66,15 @@ class Channel:
         return self._out_bytes > HIGH_WATER
 
     @property
+    def bearer(self) -> Optional[str]:
+        """Whose certificate the other side has shown; None without TLS."""
+        if not self._tls:
+            return None
+        from hora.agent import tls
+
+        return tls.bearer(self.sock)
+
+    @property
     def pending(self) -> int:
         """Bytes not yet taken by the socket."""
         return self._out_bytes

@@ -38,6 +38,18 @@ class Journal:
         self._fd = self._open(self._starts[-1])
         self._size = os.fstat(self._fd).st_size
 
+    @property
+    def home(self) -> str:
+        """Which journal this is.  A host that comes back with another one has lost all that it had."""
+        path = os.path.join(self.folder, "home")
+        try:
+            with open(path, encoding="ascii") as file:
+                return file.read()
+        except FileNotFoundError:
+            with open(path, "w", encoding="ascii") as file:
+                file.write(os.urandom(8).hex())
+            return self.home
+
     def _path(self, start: int) -> str:
         return os.path.join(self.folder, f"{start:020d}{SUFFIX}")
 
@@ -184,9 +196,3 @@ class Journal:
     def close(self) -> None:
         self._close_reader()
         os.close(self._fd)
-
-    def delete(self) -> None:
-        self.close()
-        for start in self._starts:
-            os.unlink(self._path(start))
-        os.rmdir(self.folder)

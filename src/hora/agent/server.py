@@ -12,7 +12,9 @@ import socket
 import sys
 
 from hora.agent import tls
+from hora.agent.lead import documents
 from hora.agent.lead.lead import Lead
+from hora.state import RunStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +26,24 @@ BACKLOG = 1024  # a thousand agents dial in the same second
 def main() -> int:
     config: Dict[str, Any] = json.loads(sys.stdin.buffer.read())
     os.makedirs(config["folder"], mode=0o700, exist_ok=True)
-    lead = Lead(config)
     server = listen(config["listen"][0], config["listen"][1])
+    if _ended(config["folder"]):
+        _say(server)
+        return 0
+    lead = Lead(config)
     lead.links.listen(server, tls.lead_context(config["identity"]))
-    print(json.dumps({"t": "listening", "port": server.getsockname()[1]}), flush=True)
+    _say(server)
     return lead.run()
+
+
+def _ended(folder: str) -> bool:
+    """It was started again, but its first life had brought the run to its end."""
+    known = documents.read_json(os.path.join(folder, documents.STATUS))
+    return known is not None and RunStatus.from_json(known).ended
+
+
+def _say(server: socket.socket) -> None:
+    print(json.dumps({"t": "listening", "port": server.getsockname()[1]}), flush=True)
 
 
 def listen(address: str, port: int) -> socket.socket:

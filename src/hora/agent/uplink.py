@@ -161,6 +161,8 @@ class Uplink:
         elif kind == "ack":
             self.acked = max(self.acked, header["at"])
             self.on_acked()
+        elif kind == "refused":
+            self.break_now(f"the lead refuses: {header['why']}")
         else:
             self._on_frame(header, body)
 

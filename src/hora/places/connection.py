@@ -48,7 +48,9 @@ class Connection:
         return connection
 
     @classmethod
-    def to_address(cls, host: str, port: int, identity: Mapping[str, str], timeout: float = 10.0) -> Connection:
+    def to_address(
+        cls, host: str, port: int, identity: Mapping[str, str], timeout: float = 10.0
+    ) -> Connection:
         """Over TCP with TLS; `identity` is the client's part of the run's."""
         from hora.agent import tls
         from hora.agent.uplink import SERVER_NAME

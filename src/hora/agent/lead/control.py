@@ -100,7 +100,10 @@ class Client:
                 number, "error", message=f"this lead doesn't know {header['t']!r}: it is of another version"
             )
             return
-        handler(self, number, header, body)
+        try:
+            handler(self, number, header, body)
+        except (KeyError, TypeError, ValueError) as problem:  # what one client asks must not end the run
+            self.reply(number, "error", message=f"{header['t']!r} can't be asked like that: {problem!r}")
 
 
 class Control:

@@ -22,18 +22,18 @@ class Clock:
         self._asked: Dict[int, float] = {}
         self._number = 0
 
-    def ask(self) -> Header:
+    def ask(self, now: Optional[float] = None) -> Header:
         self._number += 1
-        self._asked[self._number] = time.time()
+        self._asked[self._number] = time.time() if now is None else now
         if len(self._asked) > 16:
             self._asked.pop(min(self._asked))
         return {"t": "ping", "n": self._number}
 
-    def answered(self, number: int, theirs: float) -> None:
+    def answered(self, number: int, theirs: float, now: Optional[float] = None) -> None:
         asked = self._asked.pop(number, None)
         if asked is None:
             return
-        now = time.time()
+        now = time.time() if now is None else now
         error = max((now - asked) / 2, 0.0)
         if error < self.error:
             self.error = error
@@ -54,6 +54,7 @@ class HostLink:
         self.clock = Clock()
         if same_clock:
             self.clock.error = 0.0
+        self.home = ""  # which journal it writes
         self.incarnation = 0
         self.serving = 0  # the incarnation that was given the current attempt
         self.agent_pid = 0
@@ -76,8 +77,9 @@ class HostLink:
         self.agent_pid = hello["pid"]
         self.keeper_pid = hello["keeper"]
         self.facts = hello["facts"]
-        if hello["incarnation"] != self.incarnation:
-            self.incarnation = hello["incarnation"]
+        self._number = max(self._number, hello["got"])  # another lead may have given orders before
+        if (hello.get("home", ""), hello["incarnation"]) != (self.home, self.incarnation):
+            self.home, self.incarnation = hello.get("home", ""), hello["incarnation"]
             self._orders.clear()  # they were for processes that are no more
         channel.send({"t": "welcome", "from": self.store.end(self.name)})
         for order in self._orders:

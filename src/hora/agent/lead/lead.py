@@ -15,6 +15,7 @@ from hora.agent.lead.control import Control
 from hora.agent.lead.documents import Documents
 from hora.agent.lead.gathering import differences, ring
 from hora.agent.lead.links import Links
+from hora.agent.lead.rebuild import Rebuild
 from hora.agent.lead.requests import Requests
 from hora.agent.lead.retry import Retry
 from hora.agent.lead.store import Store
@@ -25,7 +26,7 @@ from hora.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import Any, Dict, List, Optional, Set
 
     from hora.agent.frames import Header
     from hora.agent.lead.hosts import HostLink
@@ -68,6 +69,7 @@ class Lead:
         self._decided = False  # the ranks have: who asks for an end now only makes it sooner
         self.watching = Watching(self)
         self.requests = Requests(self)
+        self.rebuild = Rebuild(self)
         self.dropped: Dict[str, int] = {}  # bytes of output that `output` did not let us keep, by host
         self._set_up: Dict[str, Optional[int]] = {}
         self._setup_done = not self.plan.setup
@@ -101,7 +103,16 @@ class Lead:
         for member in link.members:
             if member in self.board.members:
                 self.board.host(member, link.name)
-        self._gathered()
+        if self.rebuild.going_on:
+            self.rebuild.host_came(link)
+        else:
+            self._gathered()
+
+    def host_replaced(self, link: HostLink) -> None:
+        """Another agent has this host's name: what the first one had is no more."""
+        if self.phase != state.GATHERING:
+            self._agent_lost(link, "a new agent came in its place", time.time())
+            self._advance()
 
     def host_went(self) -> None:
         if self.phase in state.ENDED:
@@ -124,6 +135,8 @@ class Lead:
             self.board.host(member, link.name)
 
     def event(self, link: HostLink, header: Header, body: bytes) -> None:
+        if self.rebuild.keeps(link, header, body):
+            return
         handler = getattr(self, f"_event_{header['t']}", None)
         if handler is None:
             self.note(f"{link.name}: unknown event {header['t']!r}")
@@ -160,6 +173,22 @@ class Lead:
             self.fail(f"{link.name}: {header['why']}", state.ORIGIN_HORA, verdict.EXIT_HORA)
         self._advance()
 
+    # --- a second lead ---
+
+    def found_at_work(self) -> None:
+        self._set_phase(state.STARTING, sentences.TAKING_UP)
+        self._limit_phase(self.plan.limits.start, "start")
+
+    def take_up(self, started: Set[str], started_at: Optional[float]) -> None:
+        """Go on with an attempt that another lead began; hosts that had no start order get it now."""
+        self._setup_done = True
+        self.started_at = started_at or time.time()
+        orders = self.attempt.orders(self.attempt.scene(list(self.hosts.values())))
+        for name, link in self.hosts.items():
+            link.serving = link.incarnation
+            if name in orders and name not in started:
+                link.order(orders[name])
+
     # --- gather, check ---
 
     def _gathered(self) -> None:
@@ -169,9 +198,9 @@ class Lead:
         if missing:
             self._set_phase(state.GATHERING, sentences.gathering(len(self.board.members), missing))
             return
-        self._next_attempt()
+        self.next_attempt()
 
-    def _next_attempt(self) -> None:
+    def next_attempt(self) -> None:
         self.attempt = Attempt(self.attempt.number + 1, self.plan, self.run_info["id"], self.board)
         self.failure = None
         self._decided = False
@@ -319,7 +348,8 @@ class Lead:
             return
         if not attempt.failed:
             took = time.time() - (self.started_at or time.time())
-            reason = sentences.succeeded(len(self.board.ranks), took, attempt.number)
+            seen = sum(rank.pid is not None for _, rank in self.board.states())
+            reason = sentences.succeeded(seen, took, attempt.number)
             self._verdict(state.SUCCEEDED, reason, 0, state.ORIGIN_JOB)
             return
         judged = judging.judge(attempt.exits)
@@ -330,7 +360,7 @@ class Lead:
         if why:
             self.say(why)
         if again:
-            self._next_attempt()
+            self.next_attempt()
             return
         self._verdict(state.FAILED, sentences.failed(self.failure), judged.exit_code, judged.origin)
 

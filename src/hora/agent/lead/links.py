@@ -10,7 +10,7 @@ import sys
 from hora import state
 from hora.agent import keeper, proc
 from hora.agent.channel import Channel
-from hora.agent.lead import sentences, verdict
+from hora.agent.lead import entrance, verdict
 from hora.agent.lead.hosts import HostLink
 from hora.agent.loop import READ
 
@@ -34,6 +34,7 @@ class Links:
         self.lead = lead
         self.loop = lead.loop
         self.hosts: Dict[str, HostLink] = {}
+        self._refused: Dict[str, float] = {}  # since when, by reason
         self.same_clock: bool = lead.config.get("same_clock", False)
         self.keeper: int = lead.config.get("keeper", 0)  # above lead and agent, on one machine
 
@@ -69,27 +70,50 @@ class Links:
         channel: Channel
 
         def first(header: Header, body: bytes) -> None:
-            if header["t"] == "hello":
+            late.cancel()
+            wrong = entrance.wrong_word(header, channel.bearer)
+            if wrong:
+                self._refuse(channel, wrong)
+            elif header["t"] == "hello":
                 self._hello(channel, header)
-            elif header["t"] == "client":
-                self.lead.control.add(channel, False)
             else:
-                channel.close(f"the first word was {header['t']!r}")
+                self.lead.control.add(channel, False)
 
-        channel = Channel(self.loop, sock, first, lambda why: None, tls=tls, server_side=True)
+        channel = Channel(self.loop, sock, first, lambda why: late.cancel(), tls=tls, server_side=True)
+        late = self.loop.after(entrance.FIRST_WORD, lambda: channel.close("no first word in time"))
         if owner:
+            late.cancel()
             self.lead.control.add(channel, True)
         return channel
 
+    def _refuse(self, channel: Channel, why: str) -> None:
+        """Say why; the other side may try again.  What goes on for long while the run gathers ends the run."""
+        channel.send({"t": "refused", "why": why})
+        channel.close_when_sent()
+        now = self.loop.now()
+        if why not in self._refused:
+            self._refused[why] = now
+            self.lead.say(why)
+        elif self.lead.phase == state.GATHERING and now - self._refused[why] > entrance.REFUSED_LIMIT:
+            self.lead.fail(why, state.ORIGIN_HORA, verdict.EXIT_HORA)
+
     def _hello(self, channel: Channel, hello: Header) -> None:
-        if hello["run"] != self.lead.run_info["id"] or hello.get("v") != 1:
+        if hello["run"] != self.lead.run_info["id"]:
             channel.send({"t": "over", "why": "this lead serves another run"})
             channel.close_when_sent()
             return
+        problem = entrance.conflict(hello, self.hosts, self.lead.board.host_of)
+        if problem:
+            self._refuse(channel, problem)
+            return
         name = hello["host"]
         link = self.hosts.get(name)
+        new = link is None
         if link is None:
             link = self.hosts[name] = HostLink(name, self.lead.store, self.same_clock)
+        elif link.home != hello.get("home", "") and not link.lost:
+            self.lead.host_replaced(link)
+        self.lead.store.settle(name, hello.get("home", ""))
         channel.on_frame = lambda header, body: self._frame(link, header, body)
         channel.on_close = lambda why: self._down(link, channel)
         if self.lead.phase in state.ENDED or link.lost:
@@ -99,6 +123,8 @@ class Links:
         link.greet(channel, hello)
         if not self.same_clock:
             link.ask(link.clock.ask())
+        if new and hello["attempt"]:
+            self.lead.rebuild.found(link, hello["attempt"])
         self.lead.host_came(link)
 
     # --- what agents send ---

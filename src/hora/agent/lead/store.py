@@ -48,6 +48,7 @@ class Store:
         self._unkept: Dict[int, int] = {}  # where each host's journal is that can't be kept any more
         self._decoders: Dict[int, Tuple[frames.Decoder, int]] = {}
         self._numbers: Dict[str, int] = {}
+        self._homes: Dict[str, str] = {}  # which journal of a host it is that we have a copy of
         os.makedirs(folder, exist_ok=True)
         self._load_names()
         self._member_numbers = {name: number for number, name in enumerate(self.members)}
@@ -64,13 +65,14 @@ class Store:
             return
         self.hosts = names["hosts"]
         self.members = names["members"]
+        self._homes = names.get("homes", {})
         self._numbers = {name: number for number, name in enumerate(self.hosts)}
 
     def _save_names(self) -> None:
         path = os.path.join(self.folder, "names.json")
         try:
             with open(path + ".new", "w", encoding="utf-8") as file:
-                json.dump({"hosts": self.hosts, "members": self.members}, file)
+                json.dump({"hosts": self.hosts, "members": self.members, "homes": self._homes}, file)
             os.replace(path + ".new", path)
         except OSError as problem:
             self.on_problem(problem)
@@ -100,6 +102,16 @@ class Store:
         return journal
 
     # --- writing ---
+
+    def settle(self, host: str, home: str) -> None:
+        """Before a host's journal comes: go on with the copy of it, or begin one if it is another journal."""
+        number = self._numbers.get(host)
+        if number is None or self._homes.get(host) != home:
+            self._homes[host] = home
+            self._numbers.pop(host, None)  # the old copy keeps its number: its output stays
+            self._number(host)
+        elif number not in self._decoders and self.journal(number).end > self.journal(number).start:
+            self.mend(host)
 
     def end(self, host: str) -> int:
         """How much of the host's journal is here."""

@@ -87,7 +87,8 @@ def running(ranks: int) -> str:
 
 
 def succeeded(ranks: int, seconds: float, attempt: int) -> str:
-    who = "its rank" if ranks == 1 else f"all {ranks} ranks"
+    """`ranks`: those that Hora saw; none under a launcher as its author wrote it."""
+    who = {0: "its launcher", 1: "its rank"}.get(ranks, f"all {ranks} ranks")
     tries = f", at attempt {attempt}" if attempt > 1 else ""
     return f"{who} ended well after {duration(seconds)}{tries}"
 

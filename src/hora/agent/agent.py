@@ -48,6 +48,8 @@ class Agent:
         self._started = 0  # the last attempt whose ranks were started here
         self._told: List[Header] = []  # of this attempt, for a lead that was not there
         self._leaving = False
+        self._kicked = False
+        self._outer = dict(os.environ)  # nobody changes it, and reading it decodes every variable
         self._orphaned = ""
         self._alone = False  # the keeper was killed
         self.forsaken = False  # and the lead, too: nobody else can write the run's end
@@ -184,6 +186,13 @@ class Agent:
             self._abandon(self._broken)
 
     def _kick(self) -> None:
+        """Once for all that this turn of the loop has to tell: each message wakes the lead."""
+        if not self._kicked:
+            self._kicked = True
+            self.loop.soon(self._send)
+
+    def _send(self) -> None:
+        self._kicked = False
         self.uplink.kick()
 
     def _acked(self) -> None:
@@ -275,7 +284,7 @@ class Agent:
             Seat("", 0), (), tuple(order.get("env", {}).items()), (), tuple(order.get("defaults", {}).items())
         )
         secrets = self.config.get("secrets", {}).get(order["member"].rpartition("-")[0], {})
-        full = environment(start, {**os.environ, **secrets})
+        full = environment(start, {**self._outer, **secrets})
         full.update(hook.environment(self.folder, full))
         full.update(self.door.environment(full))
         full["HORA_RESULT"] = os.path.join(self.folder, "results", order["label"].replace("/", "_"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import sys
 import time
 
@@ -26,7 +25,9 @@ def remove_expired(runs_folder: str) -> None:
         folder = os.path.join(runs_folder, name)
         try:
             if _is_expired(folder):
-                shutil.rmtree(folder)
+                from shutil import rmtree  # rarely needed, and it loads every compressor there is
+
+                rmtree(folder)
         except OSError as problem:
             print(f"keeper: {folder} should be removed: {problem}", file=sys.stderr, flush=True)
 

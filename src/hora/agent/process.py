@@ -40,13 +40,12 @@ def find(command: str, env: Dict[str, str], cwd: str) -> str:
         candidates = [os.path.join(cwd, folder, command) for folder in path.split(os.pathsep)]
     denied: Optional[str] = None
     for candidate in candidates:
-        if os.path.isdir(candidate):
+        if not os.access(candidate, os.F_OK) or os.path.isdir(candidate):
             continue
         if os.access(candidate, os.X_OK):
             _look_for_interpreter(candidate, command, cwd)
             return candidate
-        if os.path.exists(candidate):
-            denied = candidate
+        denied = candidate
     if denied is not None:
         raise CannotStart(
             f"{command!r} is not executable ({denied}): chmod +x it, or name its interpreter", NOT_EXECUTABLE

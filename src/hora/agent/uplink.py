@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import random
+import os
 import socket
 
 from hora.agent.channel import Channel
@@ -117,7 +117,7 @@ class Uplink:
 
     def _failed(self, why: str) -> None:
         self.why = why
-        delay = self._delay * random.uniform(0.7, 1.3)
+        delay = self._delay * (0.7 + 0.6 * os.urandom(1)[0] / 255)  # not all agents at the same moment
         self._delay = min(self._delay * 1.6, LONGEST_DELAY)
         self._timer = self.loop.after(delay, self.dial)
 

@@ -143,8 +143,11 @@ class Attempt:
 
     def _decided(self) -> bool:
         """All processes of the deciding roles have ended well."""
-        deciding = [label for label in self.expected if self.board.seat(label).role in self.plan.end.decides]
-        return all(label in self.exits and not self.exits[label].failed for label in deciding)
+        return all(
+            label in self.exits and not self.exits[label].failed
+            for label in self.expected
+            if self.board.seat(label).role in self.plan.end.decides
+        )
 
     @property
     def over(self) -> bool:

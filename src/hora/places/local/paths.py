@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 
 from hora.errors import PlaceError
 
@@ -48,9 +47,8 @@ def cannot_make(path: str, problem: OSError) -> PlaceError:
 
 def socket_path(run: str) -> str:
     """Short, and in a folder that only this user can enter."""
-    base = os.environ.get("XDG_RUNTIME_DIR")
-    if not base or not os.access(base, os.W_OK):
-        base = tempfile.gettempdir()
+    asked = (os.environ.get("XDG_RUNTIME_DIR"), os.environ.get("TMPDIR"))
+    base = next((each for each in asked if each and os.access(each, os.W_OK | os.X_OK)), "/tmp")
     folder = os.path.join(base, f"hora-{os.getuid()}")
     if len(os.path.join(folder, f"{run}.sock").encode()) > SOCKET_LIMIT:
         folder = f"/tmp/hora-{os.getuid()}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import socket
 import time
 
@@ -72,7 +71,9 @@ class LocalPlace:
             text = plan.dumps(submission.plan).encode()
             documents.write_atomically(os.path.join(folder, "plan.json"), text)
         except OSError as problem:
-            shutil.rmtree(folder, ignore_errors=True)
+            from shutil import rmtree
+
+            rmtree(folder, ignore_errors=True)
             raise paths.cannot_make(folder, problem) from problem
         warm = take(submission.attached)
         warm.begin(self._config(submission, info, folder, cwd, secrets))
@@ -259,7 +260,9 @@ class LocalPlace:
                 )
             time.sleep(LOOK_AGAIN)  # its keeper tidies up
         burial.remove_socket(info)
-        shutil.rmtree(folder)
+        from shutil import rmtree  # rarely needed, and it loads every compressor there is
+
+        rmtree(folder)
 
 
 def _is_young(info: dict[str, Any]) -> bool:

@@ -133,3 +133,12 @@ def test_logs_of_a_run_end_when_their_reader_has_gone(hora: Cli, alive: Callable
     process.stdout.close()
     assert process.wait(20) == 141
     assert status_of(hora, run)["phase"] == "running"
+
+
+def test_what_is_not_kept_any_more_is_told_once(hora: Cli, rank: Rank) -> None:
+    code = "for number in range(400): print(str(number) * 10_000)"
+    hora("run", "-n", "1", "--output-limit", "1Mi", *rank(code)).check()
+    done = hora("logs").check()
+    (said,) = done.stderr.splitlines()
+    assert re.fullmatch(r"hora: \d{6,8} bytes of worker-0/0 are not kept any more", said)
+    assert done.lines[-1] == "worker-0/0 | " + "399" * 10_000

@@ -121,7 +121,7 @@ BROKEN: dict[str, tuple[str | bytes, list[str]]] = {
     "a duration in words": (OK + "keep: forever\n", ["90s, 10m, 24h or 1h30m, or none"]),
     "no grace": (OK + "timeouts: {grace: none}\n", ["timeouts.grace: must be a duration"]),
     "an unknown limit": (OK + "timeouts: {totl: 1h}\n", ["did you mean total?"]),
-    "output of nothing": (OK + "output: 0\n", ["output: must be 1k or more"]),
+    "output of nothing": (OK + "output: 0\n", ["output: must be 1Mi or more"]),
     # --- environment and secrets
     "a variable without value": (OK + "env: {LR: }\n", ['env.LR: has no value: write ""']),
     "a variable as a list": (OK + "env: {LR: [1]}\n", ["env.LR: must be text, got a list"]),

@@ -29,40 +29,58 @@ def logs(words: Words) -> int:
     since = None if words.text("since") is None else time_of(words.text("since") or "", time.time())
     stream = Stream(out.STDOUT, not words.flag("no_prefix"), words.flag("timestamps"))
     kept = _since(run.chunks(0, False, labels), since)
-    start = _show(stream, kept if tail is None else _last(kept, tail))
+    view = View(stream)
+    start = _show(view, kept if tail is None else _last(kept, tail))
     if words.flag("follow"):
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # looking on ends at once, and ends nothing else
-        _follow(stream, run, start, labels)
+        _follow(view, run, start, labels)
+    for label in list(view.missing):
+        view.tell_missing(label)
     _finish(stream.end())
     return 0
 
 
-def _show(stream: Stream, chunks: Iterable[Chunk]) -> int:
+class View:
+    """A stream, and what of each rank isn't kept any more: told once for each gap."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.missing: dict[str, int] = {}
+
+    def add(self, chunk: Chunk) -> None:
+        if chunk.dropped:
+            self.missing[chunk.label] = self.missing.get(chunk.label, 0) + chunk.dropped
+            return
+        self.tell_missing(chunk.label)
+        self.stream.add(chunk)
+
+    def tell_missing(self, label: str) -> None:
+        count = self.missing.pop(label, 0)
+        if count:
+            self.stream.tell(f"hora: {count} bytes of {label} are not kept any more")
+
+
+def _show(view: View, chunks: Iterable[Chunk]) -> int:
     """Shows them; returns the number of the chunk that comes next."""
-    start = 0
+    start, stream = 0, view.stream
     for chunk in chunks:
         start = chunk.number + 1
-        _add(stream, chunk)
+        view.add(chunk)
         if len(stream.pending) >= 64:
             _finish(stream.flush())
     _finish(stream.flush())
     return start
 
 
-def _add(stream: Stream, chunk: Chunk) -> None:
-    if chunk.dropped:
-        stream.tell(f"hora: {chunk.dropped} bytes of {chunk.label} are not kept any more")
-    stream.add(chunk)
-
-
-def _follow(stream: Stream, run: Run, start: int, labels: Sequence[str] | None) -> None:
+def _follow(view: View, run: Run, start: int, labels: Sequence[str] | None) -> None:
     from hora.following import Following
 
+    stream = view.stream
     following = Following(run, True, start, labels)
     while not following.done:
         for event in following.events(TICK):
             if event.chunk is not None:
-                _add(stream, event.chunk)
+                view.add(event.chunk)
         _finish(stream.flush() and stream.tick())
         if not _has_reader():
             _finish(False)

@@ -53,7 +53,7 @@ def _load(given: dict[str, Any]) -> Loaded:
     if "restarts" in given:
         changes["restarts"] = quantities.whole(0, 2**31 - 1)(_number(given["restarts"]))
     if "output" in given:
-        changes["output"] = quantities.size(1000)(given["output"])
+        changes["output"] = quantities.size(2**20)(given["output"])
     if "keep" in given:
         changes["keep"] = quantities.limit()(given["keep"])
     if "stall" in given:

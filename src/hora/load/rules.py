@@ -124,7 +124,7 @@ Cpu = Annotated[
     ),
 ]
 Size = Annotated[int, _size(2**20)]
-Output = Annotated[int, _size(1000)]
+Output = Annotated[int, _size(2**20)]  # output is dropped in pieces of about that size
 PortRange = Annotated[
     tuple[int, int],
     Rule(

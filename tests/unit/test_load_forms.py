@@ -18,6 +18,7 @@ from hora.load import Overrides, from_python, job_file, load_job
 from hora.load.fast import load_fast
 from hora.load.full import load_full
 from hora.load.write import dump
+from hora.record import replace
 from hora.spec import (
     Code,
     JobSpec,
@@ -407,8 +408,6 @@ def test_a_spec_written_as_a_file_loads_as_the_equal_spec(work: Path, spec: JobS
 @HEAVY
 @given(specs, st.booleans())
 def test_short_form_and_long_form_are_the_same_job(work: Path, spec: JobSpec, defaults_at_top: bool) -> None:
-    from hora.record import replace
-
     one = replace(spec, roles=(replace(spec.roles[0], name="worker"),))
     short = yaml.safe_load(job_file(one))
     long = dict(short)
@@ -419,6 +418,46 @@ def test_short_form_and_long_form_are_the_same_job(work: Path, spec: JobSpec, de
                 role[key] = long.pop(key)
     long["roles"] = {"worker": role}
     assert load(work, dump(long)) == load(work, job_file(one)) == one
+
+
+some_flags = st.fixed_dictionaries(
+    {},
+    optional={
+        "ranks": st.integers(0, 12),
+        "workers": st.integers(1, 4),
+        "ranks_per_worker": st.integers(1, 3),
+        "image": st.just("other"),
+        "memory": st.just("2Gi"),
+        "gpu": st.integers(0, 2),
+        "env": st.lists(st.sampled_from(["A=1", "B=", "S_A=x"]), max_size=2).map(tuple),
+        "secrets": st.just(("S_A=env:X",)),
+        "sets": st.sampled_from([(), ("placement.queue=q",)]),
+        "command": st.just(("new", "words")),
+    },
+)
+
+
+@HEAVY
+@given(st.integers(1, 4), st.integers(1, 3), st.booleans(), some_flags)
+def test_flags_mean_the_same_for_both_forms(
+    work: Path, workers: int, ranks: int, at_top: bool, flags: dict[str, Any]
+) -> None:
+    shared: dict[str, Any] = {"command": ["x"], "image": "i", "env": {"A": "a"}}
+    short = {"framework": "plain", "workers": workers, "ranksPerWorker": ranks, **shared}
+    role = {"replicas": workers, "ranks": ranks, **({} if at_top else shared)}
+    long = {"framework": "plain", **(shared if at_top else {}), "roles": {"worker": role}}
+
+    def outcome(data: dict[str, Any]) -> JobSpec | None:
+        try:
+            spec = load(work, dump(data), **flags)
+        except JobFileError:
+            return None
+        roles = tuple(
+            replace(role, env=tuple(sorted(role.env))) for role in spec.roles
+        )  # the order says nothing
+        return replace(spec, roles=roles)
+
+    assert outcome(short) == outcome(long)
 
 
 def test_text_that_is_no_unicode_survives_as_escapes(work: Path) -> None:

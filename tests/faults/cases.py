@@ -18,6 +18,7 @@ PAIRS = (
     ("lead", "agent", "keeper"), ("client", "lead", "agent", "keeper"),
 )  # fmt: skip
 MOMENTS = ("begin", "output", "stop", "failing")
+SEEDS = range(30)  # of the random faults that every test run has
 
 LEAD = (FAILED, 125, r"lead of this run was (ended|killed)|gone without a verdict")
 AGENT = (FAILED, 125, r"agent")

@@ -41,8 +41,11 @@ def wait_until(met: Callable[[], Any], what: str, timeout: float = 20.0) -> Any:
 class Trial:
     """`folder` is empty and short; `test_id` marks the processes; the run's state is where HORA_STATE says."""
 
-    def __init__(self, folder: Path, test_id: str, ranks: int = 4, attached: bool = True) -> None:
+    def __init__(
+        self, folder: Path, test_id: str, ranks: int = 4, attached: bool = True, grace: float = GRACE
+    ) -> None:
         self.folder = folder
+        self.grace = grace
         self.test_id = test_id
         self.ranks = ranks
         self.attached = attached
@@ -55,13 +58,17 @@ class Trial:
 
     def start(self, *options: str) -> Trial:
         """Attached: by `hora run`; detached: by the API, and a client that follows all the same."""
-        command = [sys.executable, "-S", "-E", str(HERE / "program.py"), str(self.folder)]
         if self.attached:
-            grace = f"timeouts.grace={GRACE * 1000:.0f}ms"
+            grace = f"timeouts.grace={self.grace * 1000:.0f}ms"
             argv = [*COMMAND, "run", "-n", str(self.ranks), "--name", "fault", "--set", grace]
-            argv += [*options, *command]
+            argv += [*options, *self.command]
         else:
-            job = {"command": command, "workers": self.ranks, "name": "fault", "timeouts": {"grace": GRACE}}
+            job = {
+                "command": self.command,
+                "workers": self.ranks,
+                "name": "fault",
+                "timeouts": {"grace": self.grace},
+            }
             argv = [sys.executable, str(HERE / "client.py"), json.dumps(job)]
         with open(self.told, "wb") as out, open(self.folder / "client.log", "wb") as log:
             self.client = subprocess.Popen(
@@ -73,6 +80,10 @@ class Trial:
                 start_new_session=True,
             )
         return self
+
+    @property
+    def command(self) -> list[str]:
+        return [sys.executable, "-S", "-E", str(HERE / "program.py"), str(self.folder)]
 
     @property
     def told(self) -> Path:

@@ -245,7 +245,7 @@ class Ranks:
         """All ranks have ended or must: end what they left behind, then say that nothing is left."""
         self._cancel_ladder()
         if self._over:
-            self._loop.soon(self.on_over)
+            self.on_over()
             return
         if self._sweeping is not None:
             self._sweep_until = min(self._sweep_until, self._loop.now() + grace)

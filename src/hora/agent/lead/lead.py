@@ -370,15 +370,16 @@ class Lead:
     # --- ends from outside ---
 
     def stop(self, asked: sentences.Stop) -> None:
-        """Somebody asked: the ladder; asked again: kill."""
+        """Somebody asked: the ladder, or SIGKILL at once.
+
+        Who asks first gives the reason.  Asking again takes no time away from ranks that save, unless it says
+        so: a terminal that is closed asks twice (SIGHUP, and then its client goes away).
+        """
         if self.phase in state.ENDED:
             return
-        if self.asked_to_stop is None:
-            self.asked_to_stop = asked
-        elif asked.reason == sentences.CLIENT_GONE.reason and not asked.kill:
-            return  # whoever asked has gone away meanwhile: that is no second request
-        else:
-            asked = replace(self.asked_to_stop, kill=True)
+        if self.asked_to_stop is not None and not asked.kill:
+            return
+        asked = self.asked_to_stop = replace(self.asked_to_stop or asked, kill=asked.kill)
         self.retry.give_up()
         if self.phase in (state.GATHERING, state.CHECKING, state.QUEUED) or not self.hosts:
             self._no_limit()

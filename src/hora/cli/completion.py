@@ -20,25 +20,27 @@ FILES, FOLDERS, PROGRAMS = "\tfiles", "\tfolders", "\tprograms"
 
 BASH = r"""
 _hora() {
-    local word line IFS=$'\n'
-    word=${COMP_WORDS[COMP_CWORD]}
-    # bash breaks words at = and :, which options and labels hold: those are put together again
-    local words=() at joined=
+    local word line at words=() IFS=$'\n'
+    # bash breaks words at = and :, which our options and labels hold: put them together again
     for ((at = 1; at <= COMP_CWORD; at++)); do
-        joined=${COMP_WORDS[at]}
-        if ((at > 1)) && [[ $joined == [=:]* || ${COMP_WORDS[at-1]} == [=:] ]]; then
-            words[${#words[@]}-1]+=$joined
+        word=${COMP_WORDS[at]}
+        if ((at > 1)) && [[ $word == [=:]* || ${COMP_WORDS[at-1]} == [=:] ]]; then
+            words[${#words[@]}-1]+=$word
         else
-            words+=("$joined")
+            words+=("$word")
         fi
     done
+    # what bash takes for the word, and what stands before it in ours
+    [[ $word == [=:] ]] && word=
+    local whole=${words[${#words[@]}-1]}
+    local before=${whole%"$word"}
     COMPREPLY=()
     for line in $(hora __complete "${words[@]}" 2>/dev/null); do
         case $line in
             $'\tfiles') compopt -o filenames; COMPREPLY+=($(compgen -f -- "$word")) ;;
             $'\tfolders') compopt -o filenames; COMPREPLY+=($(compgen -d -- "$word")) ;;
             $'\tprograms') COMPREPLY+=($(compgen -c -- "$word")) ;;
-            *) COMPREPLY+=("${line%%$'\t'*}") ;;
+            *) line=${line%%$'\t'*}; COMPREPLY+=("${line#"$before"}") ;;
         esac
     done
 }
@@ -112,7 +114,7 @@ def _candidates(before: list[str], last: str) -> Iterable[str]:
         return []
     option, places = _position(command, before[1:])
     if option is not None:
-        return _values(option.complete, option.allowed)
+        return _ranks(before) if option.key == "rank" else _values(option.complete, option.allowed)
     if places and places[0] is THEIRS:
         return [FILES]
     if last.startswith("-"):
@@ -185,3 +187,12 @@ def _runs() -> list[str]:
     newest = list(reversed(api.list_runs()))
     ids = [f"{run.id}\t{run.name} {run.phase}" for run in newest]
     return ids + [f"{name}\tthe newest {name}" for name in dict.fromkeys(run.name for run in newest)]
+
+
+def _ranks(before: list[str]) -> list[str]:
+    """Those of the run that was named."""
+    from hora import api
+
+    ids = [run for run in api.list_runs() if run.id in before or run.name in before]
+    members = ids[-1].members if ids else ()
+    return [f"{member.name}/{rank.number}\trank {rank.rank}" for member in members for rank in member.ranks]

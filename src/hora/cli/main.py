@@ -18,7 +18,7 @@ INTERRUPTED = 130
 def main(words: list[str] | None = None) -> int:
     """Exit code of one command line."""
     from hora.cli import out
-    from hora.errors import HoraError
+    from hora.errors import EXIT_HORA, HoraError
 
     out.open_standard_files()
     try:
@@ -30,6 +30,9 @@ def main(words: list[str] | None = None) -> int:
         return BROKEN_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
+    except out.CannotWrite as problem:
+        out.tell(f"hora: the output can't be written: {problem}")
+        return EXIT_HORA
     except Exception as problem:  # noqa: BLE001 - a defect: one sentence, and where the rest is
         return _defect(problem)
 

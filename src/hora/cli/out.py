@@ -22,6 +22,10 @@ def open_standard_files() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number: this one
 
 
+class CannotWrite(Exception):
+    """A result has no place to go: a full disk."""
+
+
 def write(fd: int, data: bytes) -> None:
     """All of it, waiting for a slow reader; BrokenPipeError or OSError when there is none."""
     view = memoryview(data)
@@ -33,7 +37,12 @@ def result(text: str) -> None:
     """What the command was asked for."""
     if text and not text.endswith("\n"):
         text += "\n"
-    write(STDOUT, text.encode("utf-8", "surrogateescape"))
+    try:
+        write(STDOUT, text.encode("utf-8", "surrogateescape"))
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        raise CannotWrite(problem.strerror) from problem
 
 
 def tell(text: str) -> None:

@@ -349,7 +349,7 @@ class Lead:
         if not attempt.failed:
             took = time.time() - (self.started_at or time.time())
             seen = sum(rank.pid is not None for _, rank in self.board.states())
-            reason = sentences.succeeded(seen, took, attempt.number)
+            reason = sentences.succeeded(len(self.board.ranks), seen, took, attempt.number)
             self._verdict(state.SUCCEEDED, reason, 0, state.ORIGIN_JOB)
             return
         judged = judging.judge(attempt.exits)

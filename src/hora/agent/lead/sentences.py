@@ -86,9 +86,12 @@ def running(ranks: int) -> str:
     return f"{count(ranks, 'rank')} running"
 
 
-def succeeded(ranks: int, seconds: float, attempt: int) -> str:
-    """`ranks`: those that Hora saw; none under a launcher as its author wrote it."""
-    who = {0: "its launcher", 1: "its rank"}.get(ranks, f"all {ranks} ranks")
+def succeeded(ranks: int, seen: int, seconds: float, attempt: int) -> str:
+    """`seen`: ranks whose process was Hora's own; under launchers as written only those are."""
+    if seen < ranks:
+        who = "its launcher" if seen < 2 else f"all {seen} launchers"
+    else:
+        who = "its rank" if ranks == 1 else f"all {ranks} ranks"
     tries = f", at attempt {attempt}" if attempt > 1 else ""
     return f"{who} ended well after {duration(seconds)}{tries}"
 

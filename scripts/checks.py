@@ -13,6 +13,7 @@ BIN = Path(sys.executable).parent
 
 # What travels to hosts, where Python may be as old as 3.8.
 MODULES = ("__init__", "plan", "record", "scene", "starts", "state", "symbols")
+PAGES = ("api", "cli", "job-file")  # reference pages that are made from the code
 ON_HOSTS = [*(f"src/hora/{name}.py" for name in MODULES), "src/hora/agent"]
 
 
@@ -24,6 +25,10 @@ def commands(fix: bool) -> dict[str, list[str]]:
         "types": ["mypy"],
         "layers": ["lint-imports", "--no-cache"],
         "python 3.8": ["vermin", "--quiet", "--violations", "--no-tips", "--target=3.8-", *ON_HOSTS],
+        **{
+            f"page of {name}": [sys.executable, f"scripts/docs-{name}", *([] if fix else ["--check"])]
+            for name in PAGES
+        },
     }
 
 

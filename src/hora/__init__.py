@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from hora.api import Job, Line, Run, call, get_run, list_runs, submit
+    from hora.api import Job, Line, Overrides, Run, call, get_run, list_runs, submit
     from hora.errors import (
         HoraError,
         JobFailed,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hora.state import RunStatus
 
 _HOMES = {
-    "hora.api": ("Job", "Line", "Run", "call", "get_run", "list_runs", "submit"),
+    "hora.api": ("Job", "Line", "Overrides", "Run", "call", "get_run", "list_runs", "submit"),
     "hora.errors": (
         "HoraError", "JobFailed", "JobFileError", "PlaceError", "RemoteError", "RunNotFound", "UsageError",
         "WaitTimeout",
@@ -40,8 +40,8 @@ _HOMES = {
 }  # fmt: skip
 
 __all__ = [
-    "HoraError", "Job", "JobFailed", "JobFileError", "JobSpec", "Line", "PlaceError", "RemoteError", "Run",
-    "RunNotFound", "RunStatus", "UsageError", "WaitTimeout", "__version__", "call", "get_run", "list_runs",
+    "HoraError", "Job", "JobFailed", "JobFileError", "JobSpec", "Line", "Overrides", "PlaceError", "RemoteError",
+    "Run", "RunNotFound", "RunStatus", "UsageError", "WaitTimeout", "__version__", "call", "get_run", "list_runs",
     "submit",
 ]  # fmt: skip
 

@@ -44,7 +44,7 @@ class Job:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], overrides: Overrides | None = None) -> Job:
-        """The job in a job file."""
+        """The job in a job file, changed as the command line's options would change it."""
         return cls.of(load.load_job(path, overrides))
 
     @classmethod

@@ -29,6 +29,7 @@ from helpers import markdown, transcript
         ("started 1m58s ago", "started 5.0s ago"),
         ("w-0/0  laptop  0  0  12  running", "w-0/0  vm-7  0  0  3456  running"),
         ("first failure: w-0/0 exited on laptop", "first failure: w-0/0 exited on vm-7.local"),
+        ("a\nb", "a\nhora: starting: starting the ranks\nb"),
         ("w-0/launcher | a\nb", "b\nw-0/launcher | a"),
         ("lead: pid 12", "lead: pid 3456"),
         ("columns   of a   table", "columns of a table"),
@@ -60,6 +61,7 @@ def test_these_count_as_the_same(shown: str, printed: str) -> None:
         ("hora: digits xt5zx failed", "hora: digits aaaaa failed"),
         ("w-0/0  laptop  0  0  12  running", "w-0/0  laptop  1  0  12  running"),
         ("(a+b)", "aab"),
+        ("a\nhora: starting: starting the ranks", "a"),
     ],
 )
 def test_these_do_not(shown: str, printed: str) -> None:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "hora"
 CARRIED = ("plan", "record", "scene", "starts", "state", "symbols")  # what travels with the agent
 KNOW_NO_PLACE = ("api.py", "importers", "services")
-THIRD_PARTY = {"click", "cloudpickle", "cryptography", "pathspec", "pydantic", "rich", "yaml"}
+THIRD_PARTY = {"cloudpickle", "cryptography", "pathspec", "pydantic", "yaml"}
 LINT = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 

@@ -1,7 +1,7 @@
 """What a command line may say, declared, and what one said.
 
 One table (`commands.py`) of these serves the parser, the help, the reference page and the shell completion.
-Why there is no parser library: docs/decisions/0005-command-line.md.
+Why there is no parser library: docs/decisions/0004-command-line.md.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def test_an_argument_of_100_kb_and_an_environment_of_900_kb(
 
 def test_an_argument_that_the_system_refuses_is_one_sentence(runs: Runs, work: Path) -> None:
     limit = 128 << 10  # MAX_ARG_STRLEN
-    run, status = runs.ended(["true", "x" * (limit + 1)])
+    _run, status = runs.ended(["true", "x" * (limit + 1)])
     assert status.phase == "failed" and status.exit_code == 126, status
     assert "Argument list too long" in status.reason or "too long" in status.reason, status.reason
 

@@ -32,11 +32,23 @@ AGENT_LIMIT = 8.0  # for an agent to end its ranks after its lead was killed
 
 def main(owner_fd: int) -> int:
     """`owner_fd`: the client's end of the control channel, or -1 when nobody stays."""
+    _let_go_of_the_callers_files(owner_fd)
     try:
         config = json.loads(sys.stdin.buffer.read())
     except ValueError:
         return 0  # there is no job, or the client was killed while it told us of it
     return Machine(config, owner_fd).run()
+
+
+def _let_go_of_the_callers_files(owner_fd: int) -> None:
+    """A run may outlive its caller: what that has open (locks, pipes that somebody reads to their end) is not ours."""
+    folder = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
+    for name in os.listdir(folder):
+        if int(name) > 2 and int(name) != owner_fd:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # that of the listing itself
 
 
 class Machine:

@@ -125,7 +125,11 @@ def _bind(port: int) -> list[socket.socket]:
     for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
         try:
             one = socket.socket(family, socket.SOCK_STREAM)
-        except OSError:
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                for other in bound:
+                    other.close()
+                raise NoPort(f"no port could be taken: {error.strerror}; raise ulimit -n") from error
             continue  # the system has no such family
         bound.append(one)
         try:

@@ -98,12 +98,21 @@ def spawn(
     that is given.  Call it from the main thread only: the kernel
     sends the parent-death signal when the *thread* that forked ends."""
     parent = os.getpid()
-    before = block_signals()
-    pid = os.fork()
+    before, pid = _fork()
     if pid == 0:
         _child(path, argv, env, cwd, (output, output if errors is None else errors), stdin, terminal, parent)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return pid
+
+
+def _fork() -> Tuple[Any, int]:
+    """Signals are blocked in both afterwards; returns the mask from before."""
+    before = block_signals()
+    try:
+        return before, os.fork()
+    except OSError:  # too many processes; we live on and need to hear
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
 
 
 def block_signals() -> Any:
@@ -168,8 +177,7 @@ def fork_child(name: str, run: object) -> int:
     """Fork a part of Hora itself (lead, agent): it shares what is imported already."""
     sys.stdout.flush()
     sys.stderr.flush()
-    before = block_signals()
-    pid = os.fork()
+    before, pid = _fork()
     if pid:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return pid
@@ -177,7 +185,8 @@ def fork_child(name: str, run: object) -> int:
     try:
         signal.set_wakeup_fd(-1)
         for number in _HANDLED:
-            signal.signal(number, signal.SIG_IGN if number == signal.SIGPIPE else signal.SIG_DFL)
+            ignored = number in (signal.SIGPIPE, signal.SIGXFSZ)  # they are told as errors then
+            signal.signal(number, signal.SIG_IGN if ignored else signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         proc.set_name(name)
         code = run()  # type: ignore[operator]

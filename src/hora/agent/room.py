@@ -32,4 +32,7 @@ def cannot_keep(folder: str, problem: OSError) -> str:
     """One sentence: why nothing more can be written below `folder`."""
     if problem.errno in FULL:
         return f"the disk that holds {folder} is full: free some space, or lower `output` in the job file"
-    return f"{folder} can't be written: {problem.strerror or problem}"
+    why = problem.strerror or str(problem)
+    if problem.errno == errno.EFBIG:
+        why += " (the limit is that of ulimit -f)"
+    return f"{folder} can't be written: {why}"

@@ -12,6 +12,7 @@ from hora.load import models as m
 from hora.load.checks import absolute
 from hora.load.detect import default_name, detect
 from hora.load.fast import found_framework
+from hora.load.here import here
 from hora.load.overrides import Loaded
 from hora.record import Record, fields, replace
 from hora.spec import (
@@ -67,7 +68,7 @@ def _framework(command: tuple[str, ...], code: Code | None) -> tuple[str, tuple[
             return found.framework, (
                 f"framework {found.framework}: the script comes from git; name another with --framework",
             )
-    folder = code.path if code is not None and code.path is not None else os.getcwd()
+    folder = code.path if code is not None and code.path is not None else here()
     return found_framework(command, folder)
 
 

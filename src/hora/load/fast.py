@@ -11,6 +11,7 @@ import os
 from hora import names
 from hora.load import quantities, values
 from hora.load.detect import default_name, detect
+from hora.load.here import here
 from hora.load.overrides import Loaded, Overrides
 from hora.spec import FRAMEWORKS, JobSpec, RoleSpec, Timeouts
 
@@ -37,7 +38,7 @@ def load_fast(overrides: Overrides) -> Loaded | None:
 
 def _load(given: dict[str, Any]) -> Loaded:
     command = values.command(given["command"])
-    folder = os.getcwd()
+    folder = here()
     framework: str | None = given.get("framework")
     notes: tuple[str, ...] = ()
     if framework is None:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from hora.load.apply import Overlay
 from hora.load.build import build
 from hora.load.checks import check, only_services
+from hora.load.here import here
 from hora.load.models import JobKeys, is_nothing
 from hora.load.overrides import Loaded, Overrides
 from hora.load.problems import Origins, Problems
@@ -34,7 +35,7 @@ def load_full(path: str | os.PathLike[str] | None, overrides: Overrides) -> Load
         problems.add((), f"must be a map (key: value) at the top, got {shown(data)}")
         problems.end()
     Overlay(data, problems, os.environ).apply(overrides)
-    folder = os.getcwd() if file is None else os.path.dirname(os.path.abspath(file))
+    folder = here() if file is None else os.path.dirname(os.path.abspath(file))
     return _load(data, folder, file, problems)
 
 
@@ -46,7 +47,7 @@ def load_python(keys: dict[str, Any]) -> Loaded:
             data[name] = _without_none(keys[name])
     if isinstance(data.get("code"), os.PathLike):
         data["code"] = os.fsdecode(data["code"])
-    return _load(data, os.getcwd(), None, Problems(Origins(call="Job")), by_name=True)
+    return _load(data, here(), None, Problems(Origins(call="Job")), by_name=True)
 
 
 def _without_none(value: Any) -> Any:

@@ -6,6 +6,7 @@ import os
 
 from hora import names
 from hora.load.detect import detect
+from hora.load.here import here
 from hora.load.write import dump
 
 _TEMPLATE = """\
@@ -41,7 +42,7 @@ _TEMPLATE = """\
 def start_file(script: str | None, workers: int, framework: str | None) -> str:
     """A file for a script, or for a command to be replaced where there is none."""
     command = ["python", script or "train.py"]
-    stem = os.path.splitext(os.path.basename(script or os.getcwd()))[0]
+    stem = os.path.splitext(os.path.basename(script or here()))[0]
     return _TEMPLATE.format(
         name=_line("name", names.job_name(stem)),
         framework=_framework(tuple(command), script, framework),
@@ -57,7 +58,7 @@ def _line(key: str, value: object) -> str:
 def _framework(command: tuple[str, ...], script: str | None, framework: str | None) -> str:
     if framework is not None:
         return _line("framework", framework).rstrip()
-    found = detect(command, os.getcwd()) if script else None
+    found = detect(command, here()) if script else None
     if found is not None and found.read:
         why = " ".join(found.why.split()) or "it imports no other"
         return f"{_line('framework', found.framework)}# plain, mpi, torch, jax, tensorflow or dask: {why}"

@@ -64,6 +64,9 @@ class HostLink:
         self.gone = True  # nothing of the current attempt is left there
         self.lost = False
         self.silent_since: Optional[float] = None
+        self.word_due: Optional[int] = (
+            None  # where in the journal the end of the last agent must have been told
+        )
         self._orders: List[Header] = []
         self._number = 0
 
@@ -78,6 +81,8 @@ class HostLink:
         self.keeper_pid = hello["keeper"]
         self.facts = hello["facts"]
         self._number = max(self._number, hello["got"])  # another lead may have given orders before
+        if self.incarnation and hello["incarnation"] > self.incarnation:
+            self.word_due = hello["journal"][1]
         if (hello.get("home", ""), hello["incarnation"]) != (self.home, self.incarnation):
             self.home, self.incarnation = hello.get("home", ""), hello["incarnation"]
             self._orders.clear()  # they were for processes that are no more

@@ -163,14 +163,20 @@ class Lead:
         self.fail(f"{link.name}: {header['why']}", state.ORIGIN_HORA, 125)
 
     def _event_alone(self, link: HostLink, header: Header, body: bytes) -> None:
-        self.fail(f"{link.name}: {header['why']}, so its ranks were ended", state.ORIGIN_HORA, 125)
+        self.fail(f"{header['why']}, so its ranks were ended", state.ORIGIN_HORA, verdict.EXIT_HORA)
 
     def _event_agentlost(self, link: HostLink, header: Header, body: bytes) -> None:
-        if header["incarnation"] < link.serving or self.phase == state.GATHERING:
-            return  # its successor has been given the attempt already
-        self._agent_lost(link, header["why"], link.clock.ours(header["at"]))
+        link.word_due = None
+        if header["incarnation"] >= link.serving:  # else its successor has been given the attempt already
+            self.agent_lost(link, header["why"], link.clock.ours(header["at"]))
+
+    def agent_lost(self, link: HostLink, why: str, at: Optional[float] = None) -> None:
+        """What an agent had in its hands is gone with it."""
+        if self.phase == state.GATHERING:
+            return
+        self._agent_lost(link, why, at or time.time())
         if not self.attempt.expected:  # it died over the checks or the set-up
-            self.fail(f"{link.name}: {header['why']}", state.ORIGIN_HORA, verdict.EXIT_HORA)
+            self.fail(f"{link.name}: {why}", state.ORIGIN_HORA, verdict.EXIT_HORA)
         self._advance()
 
     # --- a second lead ---

@@ -126,6 +126,14 @@ class Links:
         if new and hello["attempt"]:
             self.lead.rebuild.found(link, hello["attempt"])
         self.lead.host_came(link)
+        self._look_for_last_word(link)
+
+    def _look_for_last_word(self, link: HostLink) -> None:
+        """A keeper tells in the journal that its agent was killed; on a full disk it can't."""
+        if link.word_due is not None and self.lead.store.end(link.name) >= link.word_due:
+            link.word_due = None
+            if link.serving < link.incarnation:
+                self.lead.agent_lost(link, "its agent was killed, and there was no room to say how")
 
     # --- what agents send ---
 
@@ -159,6 +167,7 @@ class Links:
         link.ask({"t": "ack", "at": at + len(body)})
         for header, data in events:
             self.lead.event(link, header, data)
+        self._look_for_last_word(link)
         if self.lead.store.count != before:
             self.lead.control.new_output()
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _CODE = (
-    "import sys; sys.path.insert(0, {place!r}); from hora.agent.local import main; sys.exit(main({owner}))"
+    # In place of "": modules of the folder where the user is must not hide Python's own.
+    "import sys; sys.path[0] = {place!r}; from hora.agent.local import main; sys.exit(main({owner}))"
 )
 
 

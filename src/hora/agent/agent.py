@@ -125,7 +125,7 @@ class Agent:
         self.loop.unwatch(self._ward.sock)
         self._ward = None
         self._alone = True
-        self.tell("alone", why="the keeper was killed")
+        self.tell("alone", why=f"the keeper on {self.config['host']} was killed")
         self._end_ranks(ORPHAN_GRACE)
         self._see_who_is_left()
 

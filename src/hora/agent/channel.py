@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CHUNK = 256 << 10
 HIGH_WATER = 1 << 20
+RECORD = 16 << 10  # bytes of one TLS record
 
 
 class Channel:
@@ -45,6 +46,7 @@ class Channel:
         self._out_bytes = 0
         self._decoder = frames.Decoder()
         self._closing = False
+        self._flushing = False
         self._events = READ
         sock.setblocking(False)
         self._tls = tls is not None
@@ -85,8 +87,23 @@ class Channel:
         self._queue(frames.head(header, len(body)))
         if body:
             self._queue(body)
-        if not self._handshake:
+        if self._handshake:
+            return
+        if not self._tls:
             self._write()
+        elif not self._flushing:
+            self._flushing = True
+            self.loop.after(0.0, self._flush)
+
+    def _flush(self) -> None:
+        """With TLS each write costs a record: what is said in one turn goes out together."""
+        self._flushing = False
+        if self.closed or self._handshake:
+            return
+        was_full = self.full
+        self._write()
+        if was_full and self.on_drain is not None and not self.closed and not self.full:
+            self.on_drain()
 
     def _queue(self, data: bytes) -> None:
         self._out.append(memoryview(data))
@@ -201,8 +218,22 @@ class Channel:
 
     def _send_some(self) -> int:
         if self._tls:
-            return self.sock.send(self._out[0])
+            return self.sock.send(self._record())
         return self.sock.sendmsg([self._out[index] for index in range(min(len(self._out), 64))])
+
+    def _record(self) -> memoryview:
+        """As much as fills one record of TLS.  After a write that the socket did not take, OpenSSL wants the
+        same bytes again, or more: the queue only grows at its end."""
+        first = self._out[0]
+        if len(first) >= RECORD or len(self._out) == 1:
+            return first
+        parts, size = [], 0
+        for part in self._out:
+            parts.append(part[: RECORD - size])
+            size += len(parts[-1])
+            if size == RECORD:
+                break
+        return memoryview(b"".join(parts))
 
     def _drop(self, sent: int) -> None:
         while sent:

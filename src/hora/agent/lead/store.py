@@ -6,12 +6,12 @@ place is a number, so it can stop and go on, during the run and long after it.
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 
 from hora.agent import frames
 from hora.agent.journal import Journal
+from hora.agent.lead.roll import Roll
 from hora.record import Record
 from hora.scene import LAUNCHER
 
@@ -35,92 +35,47 @@ class Entry(Record):
 
 
 class Store:
-    """The lead writes with `receive`; anybody reads.  `names.json` gives the numbers their names."""
+    """The lead writes with `receive`; anybody reads.  `roll` gives the numbers their names."""
 
     def __init__(self, folder: str, members: Optional[List[str]] = None, output: int = 0) -> None:
         self.folder = folder
         self.output = output
-        self.hosts: List[str] = []
-        self.members: List[str] = members or []
         self.on_problem: Callable[[OSError], None] = lambda problem: None  # nothing more can be kept
         self.on_gap: Callable[[str, int], None] = lambda host, length: None
         self._journals: Dict[int, Journal] = {}
         self._unkept: Dict[int, int] = {}  # where each host's journal is that can't be kept any more
         self._decoders: Dict[int, Tuple[frames.Decoder, int]] = {}
-        self._numbers: Dict[str, int] = {}
-        self._homes: Dict[str, str] = {}  # which journal of a host it is that we have a copy of
         os.makedirs(folder, exist_ok=True)
-        self._load_names()
-        self._member_numbers = {name: number for number, name in enumerate(self.members)}
+        names = os.path.join(folder, "names")
+        self._roll = Roll(names, members or [], lambda problem: self.on_problem(problem))
         self._index = os.open(os.path.join(folder, "index"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self.count = os.fstat(self._index).st_size // _RECORD.size
-
-    # --- names ---
-
-    def _load_names(self) -> None:
-        try:
-            with open(os.path.join(self.folder, "names.json"), encoding="utf-8") as file:
-                names = json.load(file)
-        except FileNotFoundError:
-            return
-        self.hosts = names["hosts"]
-        self.members = names["members"]
-        self._homes = names.get("homes", {})
-        self._numbers = {name: number for number, name in enumerate(self.hosts)}
-
-    def _save_names(self) -> None:
-        path = os.path.join(self.folder, "names.json")
-        try:
-            with open(path + ".new", "w", encoding="utf-8") as file:
-                json.dump({"hosts": self.hosts, "members": self.members, "homes": self._homes}, file)
-            os.replace(path + ".new", path)
-        except OSError as problem:
-            self.on_problem(problem)
-
-    def _number(self, host: str) -> int:
-        number = self._numbers.get(host)
-        if number is None:
-            number = self._numbers[host] = len(self.hosts)
-            self.hosts.append(host)
-            self._save_names()
-        return number
-
-    def _member(self, name: str) -> int:
-        number = self._member_numbers.get(name)
-        if number is None:  # set-up, or a role that came later
-            number = self._member_numbers[name] = len(self.members)
-            self.members.append(name)
-            self._save_names()
-        return number
 
     def journal(self, number: int) -> Journal:
         journal = self._journals.get(number)
         if journal is None:
             path = os.path.join(self.folder, "hosts", str(number))
             journal = self._journals[number] = Journal(path, limit=self.output or None)
-            journal.on_drop = lambda length: self.on_gap(self.hosts[number], length)
+            journal.on_drop = lambda length: self.on_gap(self._roll.hosts[number], length)
         return journal
 
     # --- writing ---
 
     def settle(self, host: str, home: str) -> None:
         """Before a host's journal comes: go on with the copy of it, or begin one if it is another journal."""
-        number = self._numbers.get(host)
-        if number is None or self._homes.get(host) != home:
-            self._homes[host] = home
-            self._numbers.pop(host, None)  # the old copy keeps its number: its output stays
-            self._number(host)
-        elif number not in self._decoders and self.journal(number).end > self.journal(number).start:
+        known = self._roll.settle(host, home)
+        number = self._roll.host(host)
+        if known and number not in self._decoders and self.journal(number).end > self.journal(number).start:
             self.mend(host)
 
     def end(self, host: str) -> int:
         """How much of the host's journal is here."""
-        number = self._number(host)
+        number = self._roll.host(host)
         return max(self.journal(number).end, self._unkept.get(number, 0))
 
     def receive(self, host: str, at: int, data: bytes) -> List[Tuple[frames.Header, bytes]]:
         """Append a piece of a host's journal; returns its events, the output goes into the index."""
-        number = self._number(host)
+        number = self._roll.host(host)
         if at != self.end(host):
             raise ValueError(f"{host} sent its journal from {at}, expected {self.end(host)}")
         kept = self._keep(number, data)
@@ -161,13 +116,13 @@ class Store:
         self.count += len(records)
 
     def _record(self, header: frames.Header, host: int, offset: int, length: int) -> bytes:
-        member = self._member(header["m"])
+        member = self._roll.member(header["m"])
         return _RECORD.pack(header["at"], offset, length, host, member, header["r"], header["a"])
 
     def mend(self, host: str) -> List[frames.Header]:
         """Take up the copy of a host's journal where a killed lead left it: index what it had received but
         not indexed, keep what is half a frame.  Returns all events of that journal."""
-        number = self._number(host)
+        number = self._roll.host(host)
         journal = self.journal(number)
         indexed = -1
         for entry in self.backwards():
@@ -192,7 +147,7 @@ class Store:
 
     def gap(self, host: str, to: int) -> None:
         """Bytes that the host had to drop before they could be sent."""
-        number = self._number(host)
+        number = self._roll.host(host)
         journal = self.journal(number)
         self.on_gap(host, to - journal.end)
         journal.jump(to)
@@ -205,7 +160,7 @@ class Store:
         count = os.fstat(self._index).st_size // _RECORD.size
         if count != self.count:
             self.count = count
-            self._load_names()
+            self._roll.load()
         return count
 
     def entries(self, first: int, most: int = 256) -> List[Entry]:
@@ -221,7 +176,7 @@ class Store:
 
     def label(self, entry: Entry) -> str:
         number = "launcher" if entry.rank == LAUNCHER else str(entry.rank)
-        return f"{self.members[entry.member]}/{number}"
+        return f"{self._roll.members[entry.member]}/{number}"
 
     def backwards(self) -> Iterator[Entry]:
         """From the newest to the oldest."""

@@ -86,4 +86,6 @@ class Watching:
         for name, seconds in silent.items():
             limit = self.lead.plan.limits.start
             if limit is not None and seconds > limit:
-                self.lead.host_lost(self.lead.hosts[name], f"its host {name} was not heard of for {duration(seconds)}")
+                self.lead.host_lost(
+                    self.lead.hosts[name], f"its host {name} was not heard of for {duration(seconds)}"
+                )

@@ -62,7 +62,7 @@ def test_status_begins_with_one_sentence_and_why_is_its_other_name(user: User) -
     run = user.detached("sh", "-c", "echo out of luck; exit 4")
     user.ended(run)
     first = user("status", run).check().lines[0]
-    assert re.search(rf"{run} failed: worker-0/0 exited with code 4 .*out of luck", first)
+    assert re.search(rf"{run} failed: worker-0/0 exited with code 4.*out of luck", first)
     assert user("why", run).check().lines[0] == first
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
+import textwrap
+from typing import Any
 
 import pytest
 
@@ -41,6 +44,42 @@ def test_a_keeper_is_of_a_session_of_its_own() -> None:
     warm = Warm(attached=False)
     assert os.getsid(warm.pid) == warm.pid != os.getsid(0)
     warm.forget()
+
+
+def test_nothing_of_a_keeper_is_inherited_by_what_other_threads_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spawn = os.posix_spawn
+    inheritable: list[str] = []
+
+    def looking(*args: Any, **options: Any) -> int:
+        for name in map(int, os.listdir("/dev/fd")):
+            try:
+                if name > 2 and os.get_inheritable(name):
+                    inheritable.append(os.readlink(f"/dev/fd/{name}"))
+            except OSError:
+                continue  # the folder's own
+        return spawn(*args, **options)
+
+    monkeypatch.setattr(os, "posix_spawn", looking)
+    Warm(attached=True).forget()
+    assert inheritable == []
+
+
+def test_keepers_begin_whatever_standard_files_their_caller_has_closed() -> None:
+    code = """
+        import os, sys
+        closed = [int(word) for word in sys.argv[1].split()]
+        for fd in closed:
+            os.close(fd)
+        from hora.places.local.warm import Warm
+        warm = Warm(attached=True)
+        warm.begin({})
+        assert warm.owner.recv(1) == b""
+    """
+    for closed in ("0", "0 1", "0 1 2", "1", "2"):
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), closed], timeout=60)
+        assert done.returncode == 0, closed
 
 
 def test_forgetting_twice_is_forgetting_once() -> None:

@@ -42,15 +42,19 @@ class Warm:
         theirs: socket.socket | None = None
         if attached:
             self.owner, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-            theirs.set_inheritable(True)
         reader, self._writer = os.pipe()
         place = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-        code = _CODE.format(place=place, owner=theirs.fileno() if theirs is not None else -1)
+        actions = [(os.POSIX_SPAWN_DUP2, reader, 0)]
+        number = -1
+        if theirs is not None:  # not made inheritable: other threads may start processes just now
+            number = max(reader, theirs.fileno(), 2) + 1
+            actions.insert(0, (os.POSIX_SPAWN_DUP2, theirs.fileno(), number))
+        code = _CODE.format(place=place, owner=number)
         self.pid = os.posix_spawn(
             sys.executable,
             [sys.executable, "-S", "-E", "-c", code],
             os.environ,
-            file_actions=[(os.POSIX_SPAWN_DUP2, reader, 0)],
+            file_actions=actions,
             setsid=True,
             setsigmask=[],
             setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE],

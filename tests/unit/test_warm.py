@@ -46,24 +46,30 @@ def test_a_keeper_is_of_a_session_of_its_own() -> None:
     warm.forget()
 
 
+def inheritable() -> set[int]:
+    found = set()
+    for fd in map(int, os.listdir("/dev/fd")):
+        try:
+            if os.get_inheritable(fd):
+                found.add(fd)
+        except OSError:
+            continue  # the listing's own
+    return found
+
+
 def test_nothing_of_a_keeper_is_inherited_by_what_other_threads_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    spawn = os.posix_spawn
-    inheritable: list[str] = []
+    spawn, meanwhile = os.posix_spawn, set[int]()
 
     def looking(*args: Any, **options: Any) -> int:
-        for name in map(int, os.listdir("/dev/fd")):
-            try:
-                if name > 2 and os.get_inheritable(name):
-                    inheritable.append(os.readlink(f"/dev/fd/{name}"))
-            except OSError:
-                continue  # the folder's own
+        meanwhile.update(inheritable())
         return spawn(*args, **options)
 
+    before = inheritable()
     monkeypatch.setattr(os, "posix_spawn", looking)
     Warm(attached=True).forget()
-    assert inheritable == []
+    assert meanwhile == before
 
 
 def test_keepers_begin_whatever_standard_files_their_caller_has_closed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
@@ -23,6 +24,13 @@ REPO = TESTS.parent
 LEAK_SUITES = ("conformance", "faults")  # elsewhere: @pytest.mark.leaks
 
 settings.register_profile("fuzz", max_examples=2000, deadline=None, print_blob=True)  # for scripts/fuzz
+
+
+def pytest_configure() -> None:
+    """In the background of a shell, or under nohup, these are ignored, and whatever a test starts inherits that."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)  # still without effect here, the default in processes
 
 
 @pytest.fixture(scope="session", autouse=True)

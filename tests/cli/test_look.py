@@ -54,7 +54,7 @@ def test_status_begins_with_the_sentence_and_shows_the_first_failure(hora: Cli, 
     hora("run", "-n", "3", *rank(code)).check(1)
     run = status_of(hora)["id"]
     done = hora("status").check()
-    assert re.match(rf"rank1 {run} failed: worker-1/0 exited with code 1 .*ValueError: wrong", done.lines[0])
+    assert re.match(rf"rank1 {run} failed: worker-1/0 exited with code 1, .*ValueError: wrong", done.lines[0])
     assert re.search(r"^worker-1/0 +\S+ +1 +1 +\d+ +exited with code 1$", done.stdout, re.MULTILINE)
     assert re.search(r"^worker-2/0 .* ended by signal 15, stopped by Hora$", done.stdout, re.MULTILINE)
     assert "\nfirst failure: worker-1/0 exited with code 1 on " in done.stdout

@@ -37,7 +37,7 @@ def test_the_first_rank_that_fails_gives_the_exit_code_and_the_sentence(hora: Cl
     code = "print('about to fail', flush=True)\nif rank == 1: sys.exit(3)\ntime.sleep(600)"
     done = hora("run", "-n", "3", *rank(code)).check(3)
     first, *rest = done.stderr.splitlines()
-    assert re.match(rf"hora: rank1 {ID} failed: worker-1/0 exited with code 3 ", first)
+    assert re.match(rf"hora: rank1 {ID} failed: worker-1/0 exited with code 3, ", first)
     assert first.endswith("; its last line: about to fail")
     run = first.split()[2]
     assert rest[-1] == f"  more: hora status {run} · hora logs {run} --rank 1"

@@ -34,6 +34,7 @@ class Attached:
         self.stream = Stream(target, not words.flag("no_prefix"), words.flag("timestamps"))
         self.progress = Progress(self.stream, shown=not self.quiet)
         self.interrupts = 0
+        self.stopping = False
         self.following: Following | None = None
 
     def follow(self) -> int:
@@ -114,11 +115,18 @@ class Attached:
             raise KeyboardInterrupt
 
     def _reader_gone(self) -> None:
-        """Nobody reads stdout: end as a program that SIGPIPE ends."""
+        """Nobody reads stdout: end as a program that SIGPIPE ends; a closed terminal is what SIGHUP tells."""
         self.stream.close()
-        self._stop("unread")
+        if not self.stream.on_terminal:
+            self._stop("unread")
+        elif signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+            self._stop("hangup")
 
     def _stop(self, why: str, kill: bool = False) -> None:
+        """Once, since the lead takes a second request for impatience; `kill` is meant so."""
+        if self.stopping and not kill:
+            return
+        self.stopping = True
         connection = self.following.connection if self.following is not None else self.run.owner
         if connection is None:
             return

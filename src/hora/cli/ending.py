@@ -24,7 +24,7 @@ def stop(words: Words) -> int:
     for run in runs:
         status = run.wait(check=False)
         if not words.flag("quiet"):
-            out.tell("hora: " + report.sentence(status, out.STDERR))
+            out.tell(report.sentence(status, out.STDERR, "hora: "))
     return 0
 
 
@@ -74,7 +74,7 @@ def wait(words: Words) -> int:
     if words.text("output"):
         out.structured(status.to_json(), words.text("output") or "json")
     if not words.flag("quiet"):
-        out.tell("hora: " + report.sentence(status, out.STDERR))
+        out.tell(report.sentence(status, out.STDERR, "hora: "))
     return report.exit_code(status)
 
 

@@ -101,12 +101,12 @@ def _took(run: RunStatus, now: float) -> str:
 
 
 def short(seconds: float) -> str:
-    """Two units at most: 0.4s, 12s, 5m10s, 3h20m, 2d4h."""
+    """0.4s, 12s, 5m10s, 25m, 3h20m, 2d4h."""
     if seconds < 10:
         return f"{max(seconds, 0.0):.1f}s"
     for unit, size, smaller, rest in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
         if seconds >= size:
-            more = int(seconds % size // rest)
+            more = int(seconds % size // rest) if seconds < 10 * size else 0
             return f"{int(seconds // size)}{unit}" + (f"{more}{smaller}" if more else "")
     return f"{seconds:.0f}s"
 

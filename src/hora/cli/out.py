@@ -86,9 +86,29 @@ def width(fd: int) -> int:
         return 1000
 
 
+def plain(text: str) -> str:
+    """Without what would change the terminal: what a rank wrote last may end in the middle of a colour."""
+    if text.isprintable():
+        return text
+    import re
+
+    text = re.sub(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|.)", "", text)
+    return "".join(char if char.isprintable() or char == "\t" else "?" for char in text)
+
+
+def filled(text: str, fd: int, indent: str = "  ") -> str:
+    """Broken between words where a terminal is too narrow for it."""
+    columns = width(fd)
+    if not os.isatty(fd) or len(text) <= columns:
+        return text
+    from textwrap import fill
+
+    return fill(text, columns - 1, subsequent_indent=indent, break_on_hyphens=False)
+
+
 def cut(text: str, columns: int) -> str:
     """On one line of at most that many columns."""
-    text = " ".join(text.split())
+    text = plain(" ".join(text.split()))
     if not text.isascii():
         return _cut_wide(text, columns)
     return text if len(text) <= columns else text[: max(0, columns - 3)] + "..."

@@ -20,17 +20,18 @@ def exit_code(status: RunStatus) -> int:
     return EXIT_HORA if status.exit_code is None else status.exit_code
 
 
-def sentence(status: RunStatus, fd: int) -> str:
+def sentence(status: RunStatus, fd: int, before: str = "") -> str:
     """`digits k3f9x failed: worker-2/0 exited with code 3 ...`: the first thing that everybody reads."""
-    phase = out.paint(status.phase, COLOURS.get(status.phase, ""), fd)
-    if status.reason.startswith(f"{status.phase} "):  # stopped by ...
-        return f"{status.name} {status.id} {phase}{status.reason[len(status.phase) :]}"
-    return f"{status.name} {status.id} {phase}: {status.reason}"
+    start, phase = f"{before}{status.name} {status.id} ", status.phase
+    said = status.reason.startswith(f"{phase} ")  # "stopped by ..."
+    rest = status.reason[len(phase) :] if said else f": {status.reason}"
+    text = out.filled(out.plain(start + phase + rest), fd)
+    return start + out.paint(phase, COLOURS.get(phase, ""), fd) + text[len(start) + len(phase) :]
 
 
 def verdict(status: RunStatus, stream: Stream, quiet: bool) -> None:
     """To stderr, after the output."""
-    stream.tell("hora: " + sentence(status, out.STDERR))
+    stream.tell(sentence(status, out.STDERR, "hora: "))
     failure = status.first_failure
     if failure is not None and status.phase == state.FAILED:
         missed = quiet or stream.lines - stream.last.get(failure.label, 0) > SCROLLED
@@ -45,7 +46,7 @@ def verdict(status: RunStatus, stream: Stream, quiet: bool) -> None:
 
 def last_lines(failure: Failure, most: int) -> list[str]:
     lines = [line for line in failure.last_lines if line.strip()][-most:]
-    return [f"{failure.label} | {line}" for line in lines]
+    return [f"{failure.label} | {out.plain(line)}" for line in lines]
 
 
 def consequences(status: RunStatus, failure: Failure) -> list[str]:

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """Collects what the ranks wrote, writes it in one go.  Its methods tell whether there is a reader."""
+    """Collects what the ranks wrote, writes it in one go.
+
+    `flush`, `tick` and `end` are false once, when nobody reads any more; after `close` there is nothing to tell.
+    """
 
     def __init__(self, fd: int, prefix: bool, timestamps: bool) -> None:
         self.fd = fd
@@ -24,11 +27,8 @@ class Stream:
         self.last: dict[str, int] = {}  # label: `lines` when it wrote last
         self._merger = Merger(prefix, timestamps)
         self._at_start = True  # of a line
-        self._one_terminal = os.isatty(fd) and os.isatty(out.STDERR)
-
-    @property
-    def on_terminal(self) -> bool:
-        return os.isatty(self.fd)
+        self.on_terminal = os.isatty(fd)
+        self._one_terminal = self.on_terminal and os.isatty(out.STDERR)
 
     def add(self, chunk: Chunk) -> None:
         if not chunk.dropped:  # the lead has said so
@@ -44,7 +44,7 @@ class Stream:
     def flush(self) -> bool:
         data, self.pending = b"".join(self.pending), []
         if self.closed or not data:
-            return not self.closed
+            return True
         try:
             out.write(self.fd, data)
         except OSError:  # nobody reads, or the terminal is gone

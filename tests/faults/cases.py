@@ -17,12 +17,13 @@ PAIRS = (
     ("client", "keeper"), ("rank", "lead"), ("rank", "agent"), ("rank", "keeper"), ("rank", "client"),
     ("lead", "agent", "keeper"), ("client", "lead", "agent", "keeper"),
 )  # fmt: skip
-MOMENTS = ("begin", "output", "stop", "failing")
+# In the first phases; while all write; after a stop was asked for; after a rank was killed, without and with restarts.
+MOMENTS = ("begin", "output", "stop", "failing", "restart")
 SEEDS = range(30)  # of the random faults that every test run has
 
-LEAD = (FAILED, 125, r"lead of this run was (ended|killed)|gone without a verdict")
-AGENT = (FAILED, 125, r"agent")
-KEEPER = (FAILED, 125, r"keeper|agent")
+LEAD = (FAILED, 125, r"lead of this run was killed by signal 9|lead and keeper of this run were killed")
+AGENT = (FAILED, 125, r"its agent was killed by signal 9|agent and keeper were killed")
+KEEPER = (FAILED, 125, r"keeper (on \S+|of this run) was killed|lead and keeper of this run were killed")
 OWNER = (STOPPED, 129, r"`hora run` .*went away")
 ASKED = (STOPPED, 143, r"stopped by `hora stop`")
 RANK = (FAILED, 137, r"was killed by signal 9 \(SIGKILL\)")
@@ -41,10 +42,13 @@ class Case:
     target: int = 0  # of "rank"
     grandchild: int = 0  # which of the descendants
     delay: float = 0.0
+    framework: str = "plain"
 
     @property
     def name(self) -> str:
-        return f"{' + '.join(self.kinds)} at {self.moment}, {'attached' if self.attached else 'detached'}"
+        under = "" if self.framework == "plain" else f" under {self.framework}"
+        how = "attached" if self.attached else "detached"
+        return f"{' + '.join(self.kinds)} at {self.moment}, {how}{under}"
 
     def victims(self, trial: Trial) -> list[str]:
         names = trial.grandchildren()
@@ -58,6 +62,11 @@ class Case:
         return self.moment in ("begin", "output") and set(self.kinds) <= harmless
 
     @property
+    def may_go_on(self) -> bool:
+        """A second restart follows; an agent that had been given nothing to do is just started again."""
+        return self.moment == "restart" or (self.moment == "begin" and "agent" in self.kinds)
+
+    @property
     def may_lose_lines(self) -> bool:
         """Whatever was in a pipe is lost when nobody who holds the pipe is left."""
         return {"agent", "keeper"} <= set(self.kinds)
@@ -69,25 +78,31 @@ class Case:
             return [ASKED]
         if len(self.kinds) > 1:
             found += [GONE]
-        if self.moment == "stop":
+        if self.moment == "stop" or self.may_go_on:
             found += [ASKED]
-        if self.moment == "failing":
+        if self.moment in ("failing", "restart"):
             found += [RANK]
         if self.moment == "begin":
             found += [NEVER, GONE] if "client" in self.kinds or "keeper" in self.kinds else []
         return found
 
 
+TABLE = [Case((kind,), attached=attached) for kind in SINGLES for attached in (True, False)]
+TABLE += [Case(kinds) for kinds in PAIRS]
+UNDER_MPI = [Case((kind,), framework="mpi", ranks=3) for kind in SINGLES]
+UNDER_MPI += [Case(kinds, framework="mpi", ranks=3) for kinds in PAIRS[:3]]
+
+
 def scattered(chance: random.Random) -> Case:
     """A case at random; with the same seed the same."""
     kinds: tuple[str, ...] = (chance.choice(SINGLES),) if chance.random() < 0.7 else chance.choice(PAIRS)
     ranks = chance.randint(2, 4)
-    moment = chance.choice(("begin", "begin", "output", "output", "stop", "failing"))
+    moment = chance.choice(("begin", *MOMENTS))
     if moment == "begin" and {"rank", "grandchild"} & set(kinds):
         moment = "output"
-    longest = {"begin": 0.6 if kinds == ("client",) else 0.25, "output": 0.3, "stop": 1.4, "failing": 1.4}[
-        moment
-    ]
+    longest = {"begin": 0.25, "output": 0.3}.get(moment, 1.4)
+    if kinds == ("client",):
+        longest += 0.4  # its own beginning
     return Case(
         kinds,
         moment,
@@ -101,12 +116,17 @@ def scattered(chance: random.Random) -> Case:
 
 def carry_out(case: Case, folder: Path, test_id: str) -> list[str]:
     """Run the case; everything that was wrong."""
-    trial = Trial(folder, test_id, case.ranks, case.attached).start()
+    trial = Trial(folder, test_id, case.ranks, case.attached)
+    trial.start(framework=case.framework, restarts=3 if case.moment == "restart" else 0)
     try:
         _reach(case, trial)
         trial.kill(*case.victims(trial))
         wrong = []
-        if case.unharmed or (case.moment in ("begin", "output") and not trial.killed):
+        if (
+            case.unharmed
+            or (case.moment in ("begin", "output") and not trial.killed)
+            or (case.may_go_on and _went_on(trial))
+        ):
             wrong += _go_on(trial)
         status = trial.ended() if _has_run(trial) else None
     except TimeoutError as problem:
@@ -127,6 +147,17 @@ def _go_on(trial: Trial) -> list[str]:
     return wrong
 
 
+def _went_on(trial: Trial) -> bool:
+    """Which of the two happens shows when all ranks write more, or when the run has ended."""
+    before = [trial.written(rank) for rank in range(trial.ranks)]
+
+    def settled() -> bool:
+        return trial.run is None or trial.the_run().status().ended or trial.is_writing(beyond=before)
+
+    wait_until(settled, "the run ends or goes on", 30.0)
+    return trial.run is not None and not trial.the_run().status().ended
+
+
 def _has_run(trial: Trial) -> bool:
     """A client that was killed early may have made none."""
     if "client" not in trial.killed:
@@ -144,7 +175,7 @@ def _reach(case: Case, trial: Trial) -> None:
     trial.reach_output()
     if case.moment == "stop":
         trial.stop()
-    elif case.moment == "failing":
+    elif case.moment in ("failing", "restart"):
         trial.kill(f"rank-{(case.target + 1) % case.ranks}")
     _pause(case.delay)
 

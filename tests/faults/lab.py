@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +56,16 @@ class Trial:
 
     # --- starting ---
 
-    def start(self, *options: str) -> Trial:
+    def start(self, *options: str, framework: str = "plain", restarts: int = 0) -> Trial:
         """Attached: by `hora run`; detached: by the API, and a client that follows all the same."""
         if self.attached:
             grace = f"timeouts.grace={self.grace * 1000:.0f}ms"
             argv = [*COMMAND, "run", "-n", str(self.ranks), "--name", "fault", "--set", grace]
-            argv += [*options, *self.command]
+            argv += ["--framework", framework, "--restarts", str(restarts), *options, *self.command]
         else:
             job = {
+                "framework": framework,
+                "restarts": restarts,
                 "command": self.command,
                 "workers": self.ranks,
                 "name": "fault",
@@ -147,24 +149,24 @@ class Trial:
         """All ranks with all their descendants are there and write."""
 
         def there() -> bool:
-            if self.client is not None and self.client.poll():
+            if self.client is not None and self.client.poll() and "client" not in self.killed:
                 raise TimeoutError(f"the client ended with {self.client.returncode}: {self.client_log()}")
-            names = [*self.grandchildren(), *(f"rank-{rank}" for rank in range(self.ranks))]
-            return all(self.pid(name) for name in names) and all(
-                self.written(rank) > 2000 for rank in range(self.ranks)
-            )
+            return self.is_writing()
 
         wait_until(there, "all ranks write", 30.0)
+
+    def is_writing(self, beyond: Sequence[int] = ()) -> bool:
+        """All with their descendants, and each some lines more than `beyond`."""
+        names = [*self.grandchildren(), *(f"rank-{rank}" for rank in range(self.ranks))]
+        sizes = [self.written(rank) for rank in range(self.ranks)]
+        more = all(size > before + 2000 for size, before in zip(sizes, beyond or [0] * self.ranks))
+        return more and all(self.pid(name) for name in names)
 
     def goes_on(self) -> bool:
         """Every rank writes more."""
         before = [self.written(rank) for rank in range(self.ranks)]
         try:
-            wait_until(
-                lambda: all(self.written(rank) > before[rank] + 2000 for rank in range(self.ranks)),
-                "all ranks write on",
-                10.0,
-            )
+            wait_until(lambda: self.is_writing(beyond=before), "all ranks write on", 10.0)
         except TimeoutError:
             return False
         return not self.the_run().status().ended
@@ -174,10 +176,11 @@ class Trial:
     def kill(self, *who: str, number: int = signal.SIGKILL) -> None:
         """All at once: stopped first by nobody, so that the order is the system's."""
         pids = [(name, self.pid(name)) for name in who]
+        ours = {process.pid for process in leftovers.carrying(self.test_id)}
         self.fault_at = time.monotonic()
         for name, pid in pids:
-            if pid is None:
-                continue
+            if pid is None or pid not in ours:
+                continue  # it has ended; its number may be another's by now
             try:
                 os.kill(pid, number)
                 self.killed.append(name)
@@ -235,25 +238,36 @@ class Trial:
         for line in self.told.read_bytes().splitlines():
             label, _, text = line.partition(b" | ")
             shown.setdefault(label.decode(), []).append(text)
-        kept = {label: data.splitlines() for label, data in self.kept().items()}
+        kept = {label: b"".join(parts.values()).splitlines() for label, parts in self.kept().items()}
         return [] if shown == kept else ["the client was shown other output than what is kept"]
 
-    def kept(self) -> dict[str, bytes]:
-        kept: dict[str, bytes] = {}
+    def kept(self) -> dict[str, dict[int, bytes]]:
+        """By label and attempt."""
+        kept: dict[str, dict[int, bytes]] = {}
         for chunk in self.the_run().chunks(follow=False):
-            kept[chunk.label] = kept.get(chunk.label, b"") + chunk.data
+            parts = kept.setdefault(chunk.label, {})
+            parts[chunk.attempt] = parts.get(chunk.attempt, b"") + chunk.data
         return kept
 
     def _line_problems(self, may_lose_lines: bool) -> list[str]:
         kept = self.kept()
         wrong = []
         for rank in range(self.ranks):
-            side = self.folder / f"lines-{rank}"
-            written = side.read_bytes() if side.exists() else b""
-            problem = compare(written, kept.get(f"worker-{rank}/0", b""), may_lose_lines)
-            if problem:
-                wrong.append(f"rank {rank}: {problem}")
+            parts, written = kept.get(f"worker-{rank}/0", {}), self._by_attempt(rank)
+            for attempt in sorted({*parts, *written}):
+                problem = compare(written.get(attempt, b""), parts.get(attempt, b""), may_lose_lines)
+                if problem:
+                    wrong.append(f"rank {rank}, attempt {attempt}: {problem}")
         return wrong
+
+    def _by_attempt(self, rank: int) -> dict[int, bytes]:
+        """What the rank wrote beside; every line begins with the attempt's number."""
+        side = self.folder / f"lines-{rank}"
+        found: dict[int, bytes] = {}
+        for line in side.read_bytes().splitlines(keepends=True) if side.exists() else ():
+            attempt = int(line.split(b" ", 1)[0])
+            found[attempt] = found.get(attempt, b"") + line
+        return found
 
     def _removal_problems(self) -> list[str]:
         run, sockets = self.the_run(), os.path.dirname(paths.socket_path("x"))
@@ -295,7 +309,3 @@ def _parent(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return 0
-
-
-def describe(names: Iterable[str]) -> str:
-    return " and ".join(names)

@@ -151,7 +151,7 @@ def test_a_failure_is_told_also_when_the_lead_is_killed_before_its_verdict(trial
 
 
 def test_no_restart_follows_when_the_end_was_asked_for(trial: Trial) -> None:
-    trial.start(*SAVING, "--restarts", "3").reach_output()
+    trial.start(*SAVING, restarts=3).reach_output()
     trial.kill("rank-0")
     wait_until(lambda: trial.the_run().status().phase == STOPPING, "the others are stopped")
     trial.stop()
@@ -159,7 +159,7 @@ def test_no_restart_follows_when_the_end_was_asked_for(trial: Trial) -> None:
 
 
 def test_an_agent_that_is_killed_costs_one_restart(work: Path, test_id: str) -> None:
-    trial = Trial(work / "trial", test_id).start("--restarts", "1")
+    trial = Trial(work / "trial", test_id).start(restarts=1)
     trial.reach_output()
     trial.kill("agent")
     wait_until(lambda: trial.the_run().status().attempt == 2, "the second attempt")

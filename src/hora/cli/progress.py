@@ -48,7 +48,7 @@ class Progress:
         if not self.waiting or self._status is None or now - self._phase_began < QUICK:
             return
         if not self._redraws:
-            self._tell_once(f"hora: {self._status.phase}: {self._status.reason}")
+            self._tell_once(f"hora: {self._status.phase}: {_reason(self._status)}")
         elif now - self._drawn_at >= REDRAW:
             self.clear()
             lines = self._lines(self._status, now - self._phase_began)
@@ -78,7 +78,7 @@ class Progress:
 
     def _lines(self, status: RunStatus, seconds: float) -> list[str]:
         columns = out.width(out.STDERR) - 1
-        lines = [out.cut(f"{status.phase} {seconds:3.0f} s  {status.reason}", columns)]
+        lines = [out.cut(f"{status.phase} {seconds:3.0f} s  {_reason(status)}", columns)]
         members = [member for member in status.members if _unsettled(status, member)]
         for member in members[:MOST]:
             note = member.note or member.phase
@@ -88,8 +88,12 @@ class Progress:
         return [out.paint(line, out.DIM, out.STDERR) for line in lines]
 
 
+def _reason(status: RunStatus) -> str:
+    return status.reason.removeprefix(f"{status.phase}: ")
+
+
 def _unsettled(status: RunStatus, member: state.MemberState) -> bool:
     """Whether it is one that the run waits for."""
     if status.phase == state.STOPPING:
         return any(rank.state == state.ALIVE for rank in member.ranks)
-    return member.phase != "running"
+    return bool(member.note) or member.phase not in ("ready", "running")

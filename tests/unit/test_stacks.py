@@ -331,3 +331,17 @@ def test_py_spy_without_thread_names_has_the_main_thread_last() -> None:
     frames = [{"name": "f", "filename": "x.py", "line": 3}]
     data = [{"thread_id": 1, "frames": []}, {"thread_id": 2, "frames": frames}]
     assert pyspy.parse(data) == (("x.py:3 f",), (("thread 1", ()),))
+
+
+def test_a_process_in_pause_is_described_without_a_signal_since_it_would_go_on(
+    start: Start, folder: str
+) -> None:
+    process = start(
+        sys.executable, "-u", "-c", "import signal; print('ready'); signal.pause(); print('went on')"
+    )
+    stack = one(process, folder)
+    if stack.how == stacks.KERNEL:  # where py-spy is there, it can tell more without a signal
+        assert "pause" in stack.wchan
+        assert stack.note == stacks.PAUSED
+    assert process.stdout is not None
+    assert not select.select([process.stdout], [], [], 0.3)[0], "it went on"

@@ -34,6 +34,7 @@ _MOST_TRIES = 20
 _QUICK = 0.002  # seconds that one step may wait for a process to stop
 _STOP_LIMIT = 0.5  # seconds that a process may stay half stopped
 _MOST = 256 * 1024  # bytes of one dump
+PAUSED = "waits in pause(), which the question would end"
 
 
 class Stack(Record):
@@ -166,8 +167,8 @@ def _sleeps_or_is_busy(asked: Asked) -> bool:
 
 def _stop(asked: Asked) -> None:
     """SIGSTOP; most processes stop at once.  Whom somebody else has stopped meanwhile stays so."""
-    if proc.state(asked.pid) in ("T", "t"):
-        give_up(asked, "is stopped")
+    if proc.state(asked.pid) in ("T", "t") or _pause(asked):
+        give_up(asked, _pause(asked) or "is stopped")
         return
     try:
         asked.offset = _size(asked)
@@ -212,7 +213,12 @@ def _refusal(asked: Asked) -> str:
         return "is held by a debugger, process {}".format(status["TracerPid"])
     if not asked.path or not proc.has_signal(status.get("SigCgt"), asked.signum):
         return "has no handler for stacks"
-    return ""
+    return _pause(asked)
+
+
+def _pause(asked: Asked) -> str:
+    """pause() returns after every signal that has a handler, and the program goes on, most often to its end."""
+    return PAUSED if (proc.wchan(asked.pid) or "").endswith("sys_pause") else ""
 
 
 def _signal_while_stopped(asked: Asked) -> bool:

@@ -173,3 +173,55 @@ def test_another_agent_in_a_hosts_place_means_that_its_ranks_are_lost(mesh: Mesh
     status = mesh.ended()
     assert (status.phase, status.exit_code) == ("failed", 125)
     assert "a new agent came in its place" in status.reason
+
+
+ONCE = """
+    import os, time
+    print("attempt", os.environ["HORA_ATTEMPT"], flush=True)
+    time.sleep(600 if os.environ["HORA_ATTEMPT"] == "1" else 0)
+"""
+
+
+def test_with_a_restart_left_another_agent_in_a_hosts_place_serves_the_next_attempt(mesh: Mesh) -> None:
+    mesh.lead(python(ONCE), members=2, limits=LIMITS, restarts=1)
+    mesh.host(0)
+    first = mesh.host(1)
+    mesh.until("running")
+    wait_until(lambda: len(mesh.output()) == 2, "both ranks")
+    mesh.kill(first.pid, mesh.agent_pid("host-1"))
+    mesh.host(9, name="host-1", members=["worker-1"])
+    status = mesh.ended()
+    assert (status.phase, status.attempt) == ("succeeded", 2), status
+    assert mesh.output() == dict.fromkeys(["worker-0/0", "worker-1/0"], b"attempt 1\nattempt 2\n")
+
+
+def test_a_host_that_was_given_up_is_waited_for_in_the_next_attempt(mesh: Mesh) -> None:
+    limits = Limits(schedule=60.0, start=4.0, grace=1.0)
+    mesh.lead(python(ONCE), members=2, limits=limits, restarts=1)
+    mesh.host(0)
+    first = mesh.host(1)
+    mesh.until("running")
+    wait_until(lambda: len(mesh.output()) == 2, "both ranks")
+    mesh.kill(first.pid, mesh.agent_pid("host-1"))
+    mesh.until("checking")
+    mesh.host(9, name="host-1", members=["worker-1"])
+    status = mesh.ended()
+    assert (status.phase, status.attempt) == ("succeeded", 2), status
+    assert any("host-1 was not heard of for" in note for note in status.notes), status.notes
+
+
+def test_a_host_that_comes_back_after_it_was_given_up_ends_its_old_ranks_first(
+    mesh: Mesh, proxies: list[Proxy]
+) -> None:
+    limits = Limits(schedule=60.0, start=8.0, grace=1.0)
+    mesh.lead(python(ONCE), members=2, limits=limits, restarts=1)
+    proxies.append(Proxy(mesh.port))
+    mesh.host(0)
+    mesh.host(1, port=proxies[0].port, patience=60.0)
+    mesh.until("running")
+    proxies[0].set(REFUSE, cut=True)
+    mesh.until("checking")
+    proxies[0].set(PASS)
+    status = mesh.ended()
+    assert (status.phase, status.attempt) == ("succeeded", 2), status
+    assert mesh.output()["worker-1/0"] == b"attempt 1\nattempt 2\n"

@@ -47,9 +47,8 @@ def test_a_lead_with_another_name_is_not_believed() -> None:
         outgoing = tls.agent_context(made.part("agent")).wrap_socket(
             theirs, server_hostname="somebody-else", do_handshake_on_connect=False
         )
-        with incoming, outgoing:
-            with pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):
-                shake_hands(outgoing, incoming)
+        with incoming, outgoing, pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):
+            shake_hands(outgoing, incoming)
 
 
 def shake_hands(*sides: ssl.SSLSocket) -> None:

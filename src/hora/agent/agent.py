@@ -47,6 +47,7 @@ class Agent:
         self._attempt = 0
         self._started = 0  # the last attempt whose ranks were started here
         self._told: List[Header] = []  # of this attempt, for a lead that was not there
+        self._waiting: Optional[Header] = None  # an attempt that begins when nothing is left of the last one
         self._leaving = False
         self._kicked = False
         self._outer = dict(os.environ)  # nobody changes it, and reading it decodes every variable
@@ -233,6 +234,10 @@ class Agent:
 
     def _on_prepare(self, header: Header) -> None:
         """A new attempt: ports, chosen here and kept bound until the ranks start."""
+        if self.ranks.alive:  # the lead had given this host up, and its ranks with it
+            self._waiting = header
+            self.ranks.kill()
+            return
         self._attempt = header["attempt"]
         self._told = []
         self.ranks.clear()
@@ -308,6 +313,9 @@ class Agent:
 
     def _attempt_over(self) -> None:
         self.tell("gone", attempt=self._attempt)
+        if self._waiting is not None:
+            header, self._waiting = self._waiting, None
+            self._on_prepare(header)
         if self._orphaned and self._broken:
             self.uplink.send({"t": "broken", "why": self._broken, "over": True})
         if self._orphaned:

@@ -91,6 +91,12 @@ class HostLink:
             if order["order"] > hello["got"]:
                 channel.send(order)
 
+    def hope(self, now: float) -> None:
+        """A new attempt: a host that was lost may come back for it, or another agent in its place."""
+        self.lost = False
+        if self.silent_since is not None:
+            self.silent_since = now
+
     @property
     def up(self) -> bool:
         return self.channel is not None and not self.channel.closed

@@ -109,8 +109,10 @@ class Lead:
             self._gathered()
 
     def host_replaced(self, link: HostLink) -> None:
-        """Another agent has this host's name: what the first one had is no more."""
-        if self.phase != state.GATHERING:
+        """Another agent has come in a host's place: what the first one had is no more."""
+        if self.phase == state.CHECKING:
+            self._prepare(link)
+        elif self.phase != state.GATHERING:
             self._agent_lost(link, "a new agent came in its place", time.time())
             self._advance()
 
@@ -212,11 +214,14 @@ class Lead:
         self._decided = False
         self._set_phase(state.CHECKING, "checking that the hosts agree")
         self._limit_phase(self.plan.limits.start, "start")
-        alone = len(self.hosts) == 1
         for link in self.hosts.values():
-            link.gone = False
-            link.serving = link.incarnation
-            link.order({**self.attempt.prepare(link), "alone": alone})
+            link.hope(self.loop.now())
+            self._prepare(link)
+
+    def _prepare(self, link: HostLink) -> None:
+        link.gone = False
+        link.serving = link.incarnation
+        link.order({**self.attempt.prepare(link), "alone": len(self.hosts) == 1})
 
     def _event_prepared(self, link: HostLink, header: Header, body: bytes) -> None:
         if header.get("problem"):

@@ -111,8 +111,7 @@ class Links:
         new = link is None
         if link is None:
             link = self.hosts[name] = HostLink(name, self.lead.store, self.same_clock)
-        elif link.home != hello.get("home", "") and not link.lost:
-            self.lead.host_replaced(link)
+        replaced = not new and link.home != hello.get("home", "")
         self.lead.store.settle(name, hello.get("home", ""))
         channel.on_frame = lambda header, body: self._frame(link, header, body)
         channel.on_close = lambda why: self._down(link, channel)
@@ -125,6 +124,8 @@ class Links:
             link.ask(link.clock.ask())
         if new and hello["attempt"]:
             self.lead.rebuild.found(link, hello["attempt"])
+        if replaced:
+            self.lead.host_replaced(link)
         self.lead.host_came(link)
         self._look_for_last_word(link)
 

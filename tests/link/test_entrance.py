@@ -110,6 +110,15 @@ def test_garbage_over_plain_tcp_is_hung_up_on(busy: Mesh) -> None:
     assert_unharmed(busy)
 
 
+def test_who_goes_before_a_word_was_said_harms_nobody(busy: Mesh) -> None:
+    reset = struct.pack("ii", 1, 0)
+    for word in [b"", b"\x16", b"\x16\x03\x01" + bytes(500)] * 30:
+        with dial(busy) as sock:
+            sock.sendall(word)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+    assert_unharmed(busy)
+
+
 def test_half_open_and_slow_connections_hold_up_nobody(busy: Mesh) -> None:
     silent = [dial(busy) for _ in range(50)]
     slow = dial(busy)

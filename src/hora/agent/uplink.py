@@ -124,9 +124,14 @@ class Uplink:
     def _connected(self, sock: socket.socket) -> None:
         if self._tls_factory is not None and self._tls is None:
             self._tls = self._tls_factory()
-        self._channel = Channel(
-            self.loop, sock, self._frame, self._lost, tls=self._tls, server_name=SERVER_NAME
-        )
+        try:
+            self._channel = Channel(
+                self.loop, sock, self._frame, self._lost, tls=self._tls, server_name=SERVER_NAME
+            )
+        except OSError as problem:  # the other side went before TLS could begin
+            sock.close()
+            self._failed(str(problem))
+            return
         self._channel.on_drain = self.kick
         self._channel.send(self._hello())
         self._watch_silence(self._channel)

@@ -61,7 +61,10 @@ class Links:
             except OSError as problem:  # out of descriptors: those that are here go on
                 print(f"lead: accept: {problem}", file=sys.stderr, flush=True)
                 return
-            self.connect(sock, tls)
+            try:
+                self.connect(sock, tls)
+            except OSError:  # it went before TLS could begin
+                sock.close()
 
     def connect(
         self, sock: socket.socket, tls: Optional[ssl.SSLContext] = None, owner: bool = False

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -62,8 +65,6 @@ READER = """
 
 
 def test_a_client_that_reads_200_mb_stays_small(runs: Runs, work: Path) -> None:
-    import subprocess
-
     (work / "measured").touch()
     run = runs.start(python(WITHOUT_NEWLINE))
     told, peak_kb = subprocess.check_output(python(READER, run.id), timeout=60, text=True).split()
@@ -208,3 +209,34 @@ def test_what_goes_past_the_limit_drops_the_oldest_and_says_how_much(runs: Runs)
     assert 5 << 20 <= len(kept) < 12 << 20
     assert kept.endswith(b"%06d" % ((20 << 10) - 1) + b"x" * 1017 + b"\n")
     assert any("oldest output" in note and "`output`" in note for note in status.notes), status.notes
+
+
+def test_what_happened_is_heard_even_where_the_output_around_it_was_dropped(runs: Runs, work: Path) -> None:
+    """The lead stands still while more is written than is kept: ranks that ended meanwhile must be known."""
+    code = r"""
+        import os, pathlib, sys, time
+        rank = os.environ["HORA_RANK"]
+        pathlib.Path("up-" + rank).touch()
+        while not os.path.exists("go-" + rank):
+            time.sleep(0.01)
+        for i in range(16 << 10):
+            os.write(1, rank.encode() + b"x" * 1022 + b"\n")
+        pathlib.Path("done-" + rank).touch()
+    """
+    run = runs.start(python(code), workers=3, output="1Mi")
+    wait_until(lambda: run.status().phase == "running" and len(list(work.glob("up-*"))) == 3, "all run")
+    pids = [rank.pid for member in run.status().members for rank in member.ranks]
+    lead = dict(run.status().pids)["lead"]
+    os.kill(lead, signal.SIGSTOP)
+    try:
+        for rank in range(3):
+            (work / f"go-{rank}").touch()
+            wait_until(lambda rank=rank: not is_running(pids[rank]), f"rank {rank} ends")
+    finally:
+        os.kill(lead, signal.SIGCONT)
+    status = run.wait(20, check=False)
+    assert (status.phase, status.exit_code) == ("succeeded", 0), status
+    assert any("were dropped" in note for note in status.notes), status.notes
+    kept = b"".join(chunk.data for chunk in run.chunks(follow=False))
+    assert kept and set(kept) <= set(b"012x\n")
+    assert kept.endswith(b"x\n")

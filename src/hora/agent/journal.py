@@ -32,7 +32,7 @@ class Journal:
             int(name[: -len(SUFFIX)]) for name in os.listdir(folder) if name.endswith(SUFFIX)
         )
         self._reader: Tuple[int, int] = (-1, -1)  # start of the segment, its descriptor
-        self.on_drop: Optional[Callable[[int], None]] = None
+        self.on_drop: Callable[[int, int], None] = lambda start, end: None  # before that part goes
         if not self._starts:
             self._starts = [0]
         self._fd = self._open(self._starts[-1])
@@ -115,10 +115,8 @@ class Journal:
             self._drop_first()
 
     def _drop_first(self) -> None:
-        dropped = self._starts.pop(0)
-        os.unlink(self._path(dropped))
-        if self.on_drop is not None:
-            self.on_drop(self._starts[0] - dropped)
+        self.on_drop(self._starts[0], self._starts[1])
+        os.unlink(self._path(self._starts.pop(0)))
 
     def forget(self, offset: int) -> None:
         """Drop segments that lie wholly before `offset`."""
@@ -159,16 +157,29 @@ class Journal:
             length -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def frames(self, offset: int) -> Iterator[Tuple[int, frames.Header, int, int]]:
+    def stretches(self) -> List[Tuple[int, int]]:
+        """(start, end) of each part that is here without a gap."""
+        found: List[Tuple[int, int]] = []
+        for start in self._starts:
+            end = self.end if start == self._starts[-1] else start + os.stat(self._path(start)).st_size
+            if found and found[-1][1] == start:
+                start = found.pop()[0]
+            found.append((start, end))
+        return found
+
+    def frames(
+        self, offset: int, until: Optional[int] = None
+    ) -> Iterator[Tuple[int, frames.Header, int, int]]:
         """Whole frames from `offset`: (offset, header, body's offset, body's length)."""
-        while True:
+        end = self.end if until is None else until
+        while offset < end:
             lengths = self.read_exactly(offset, frames.LENGTHS.size)
             if lengths is None:
                 return
             header_length, body_length = frames.LENGTHS.unpack(lengths)
             text = self.read_exactly(offset + frames.LENGTHS.size, header_length)
             body = offset + frames.LENGTHS.size + header_length
-            if text is None or body + body_length > self.end:
+            if text is None or body + body_length > end:
                 return
             yield offset, frames.parse(text), body, body_length
             offset = body + body_length

@@ -11,7 +11,7 @@ from hora.agent.channel import Channel
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
-    from typing import Any, Callable, List, Optional, Sequence
+    from typing import Any, Callable, List, Optional, Sequence, Tuple
 
     from hora.agent.frames import Header
     from hora.agent.journal import Journal
@@ -42,9 +42,11 @@ class Uplink:
         self.down_since = loop.now()
         self.why = "not yet tried"
         self.acked = 0
+        self.spared: List[Tuple[int, Header, bytes]] = []  # events of dropped parts: where each ended
         self.on_up: Callable[[], None] = lambda: None
         self.on_down: Callable[[str], None] = lambda why: None
         self.on_acked: Callable[[], None] = lambda: None
+        journal.on_drop = self.spare
         self._addresses: List[Any] = list(addresses)
         self._hello = hello
         self._on_frame = on_frame
@@ -165,6 +167,7 @@ class Uplink:
             self._welcome(header)
         elif kind == "ack":
             self.acked = max(self.acked, header["at"])
+            self.spared = [event for event in self.spared if event[0] > self.acked]
             self.on_acked()
         elif kind == "refused":
             self.break_now(f"the lead refuses: {header['why']}")
@@ -192,13 +195,27 @@ class Uplink:
             return
         while not channel.full and not channel.closed and self._sent < self.journal.end:
             if self._sent < self.journal.start:
-                self._sent = self.journal.start
-                channel.send({"t": "gap", "to": self._sent})
+                self._skip(channel)
             part = self.journal.read(self._sent, SLICE)
             if not part:
                 return
             offset, self._sent = self._sent, self._sent + len(part)
             channel.send({"t": "j", "at": offset}, part)
+
+    def _skip(self, channel: Channel) -> None:
+        """Output was dropped before it could be sent; what happened meanwhile must be heard all the same."""
+        for end, header, body in self.spared:
+            if end > self._sent:
+                channel.send({"t": "spared", "event": header}, body)
+        self._sent = self.journal.start
+        channel.send({"t": "gap", "to": self._sent})
+
+    def spare(self, start: int, end: int) -> None:
+        """Keep the events of a part of the journal that goes to stay within its limit."""
+        for _offset, header, body, length in self.journal.frames(start, end):
+            if header["t"] != "o":
+                data = self.journal.read_exactly(body, length) or b""
+                self.spared.append((body + length, header, data))
 
     @property
     def all_acked(self) -> bool:

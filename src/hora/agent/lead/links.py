@@ -151,6 +151,8 @@ class Links:
             link.clock.answered(header["n"], header["time"])
         elif kind == "beat":
             self.lead.watching.beat(link, header)
+        elif kind == "spared":
+            self.lead.event(link, header["event"], body)
         elif kind == "gap":
             self.lead.store.gap(link.name, header["to"])
         elif kind == "broken":

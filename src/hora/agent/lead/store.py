@@ -56,7 +56,7 @@ class Store:
         if journal is None:
             path = os.path.join(self.folder, "hosts", str(number))
             journal = self._journals[number] = Journal(path, limit=self.output or None)
-            journal.on_drop = lambda length: self.on_gap(self._roll.hosts[number], length)
+            journal.on_drop = lambda start, end: self.on_gap(self._roll.hosts[number], end - start)
         return journal
 
     # --- writing ---
@@ -130,12 +130,14 @@ class Store:
                 indexed = entry.offset
                 break
         records, events, end = [], [], journal.start
-        for _offset, header, body, length in journal.frames(journal.start):
-            end = body + length
-            if header["t"] != "o":
-                events.append(header)
-            elif body > indexed:
-                records.append(self._record(header, number, body, length))
+        for start, until in journal.stretches():
+            end = self._first_frame(number, start)
+            for _offset, header, body, length in journal.frames(end, until):
+                end = body + length
+                if header["t"] != "o":
+                    events.append(header)
+                elif body > indexed:
+                    records.append(self._record(header, number, body, length))
         os.pwrite(self._index, b"".join(records), self.count * _RECORD.size)
         self.count += len(records)
         decoder = frames.Decoder()
@@ -144,6 +146,20 @@ class Store:
             raise ValueError(f"{journal.folder} holds a frame after its last one")
         self._decoders[number] = (decoder, end)
         return events
+
+    def _first_frame(self, number: int, start: int) -> int:
+        """Our copy is cut into segments where its pieces came, not between frames: once the first segments
+        are dropped, the index has to say where a frame ends."""
+        if start != self.journal(number).start or start == 0:
+            return start
+        at = 0
+        while at < self.count:
+            entries = self.entries(at)
+            for entry in entries:
+                if entry.host == number and entry.offset + entry.length >= start:
+                    return entry.offset + entry.length
+            at += len(entries)
+        return start
 
     def gap(self, host: str, to: int) -> None:
         """Bytes that the host had to drop before they could be sent."""

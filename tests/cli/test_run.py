@@ -209,6 +209,7 @@ def test_what_must_be_quick_loads_nothing_heavy(hora: Cli, words: list[str]) -> 
         "dataclasses",
         "argparse",
         "subprocess",
+        "shutil",
     }
     assert not imported & heavy
     if words == ["--version"]:

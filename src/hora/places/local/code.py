@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 
 from hora.errors import UsageError
 
@@ -17,7 +16,9 @@ def working_folder(spec: JobSpec, run_folder: str) -> str:
     try:
         return _working_folder(spec.code, run_folder)
     except BaseException:  # Ctrl-C while it clones, too
-        shutil.rmtree(run_folder, ignore_errors=True)
+        from shutil import rmtree  # it loads every compressor there is
+
+        rmtree(run_folder, ignore_errors=True)
         raise
 
 

@@ -148,6 +148,23 @@ def test_stop_lets_ranks_end_by_themselves(user: User) -> None:
     user("wait", run).check(143)
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done",
+        "trap 'echo saved; kill $!; exit 0' TERM; sleep 600 & echo ready; wait",
+        "echo ready; sleep 600",
+    ],
+    ids=["in a loop", "waiting", "without"],
+)
+def test_stop_reaches_shells_with_and_without_a_trap(user: User, script: str) -> None:
+    run = user.detached("--timeout", "grace=10m", "sh", "-c", script)
+    user.written(run, "ready")
+    user("stop", run, timeout=20).check()
+    lines = user("logs", run).check().ranks()["worker-0/0"]
+    assert ("saved" in lines) == ("trap" in script)
+
+
 def test_stop_kills_what_has_not_ended_after_the_grace(user: User) -> None:
     run = user.detached("--timeout", "grace=1s", *user.python(STUBBORN))
     user.written(run, "ready")

@@ -7,6 +7,7 @@ raising.  Parsing and `prctl` only; nothing here signals anybody.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from hora.record import Record
@@ -215,6 +216,20 @@ def main_child(pid: int) -> int | None:
         # Sorts the foreground first, then real work before filters, then in the order of start.
         chosen = min(candidates, key=lambda child: (child in background, program(child) in FILTERS, child))
     return chosen
+
+
+def to_be_told(pid: int) -> list[int]:
+    """Who gets the first SIGTERM when a rank is to end: its main process, if that is a shell its child.
+
+    A shell that has set a trap for it gets it as well: it acts on it once its foreground child has ended.  Where
+    it only waits for a child in the background, it alone: its trap tells the child.
+    """
+    child = main_child(pid)
+    if child is None:
+        return [pid]
+    if not catches(pid, signal.SIGTERM):
+        return [child]
+    return [pid] if _is_background(child, pid) else [child, pid]
 
 
 def _is_background(pid: int, shell: int) -> bool:

@@ -179,10 +179,10 @@ class Ranks:
         """What the rank left in $HORA_RESULT goes to the lead, before the word that it ended."""
         path = rank.env.get("HORA_RESULT", "")
         try:
-            file = open(path, "rb")
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return  # most ranks leave none
-        with file:
+        with os.fdopen(fd, "rb") as file:
             os.unlink(path)
             size = os.fstat(file.fileno()).st_size
             for at in range(0, max(size, 1), RESULT_PIECE):
@@ -211,9 +211,8 @@ class Ranks:
         """
         for rank in self.alive:
             rank.stopped = rank.stopped or not rank.ended_at
-            _signal(
-                proc.main_child(rank.pid) if proc.is_shell(rank.pid) else rank.pid, signal.SIGTERM, rank.pid
-            )
+            for pid in proc.to_be_told(rank.pid):
+                _signal(pid, signal.SIGTERM, rank.pid)
         if not self.alive:
             self.finish(0)
             return

@@ -31,6 +31,7 @@ class Journal:
         self._starts: List[int] = sorted(
             int(name[: -len(SUFFIX)]) for name in os.listdir(folder) if name.endswith(SUFFIX)
         )
+        self._home = ""
         self._reader: Tuple[int, int] = (-1, -1)  # start of the segment, its descriptor
         self.on_drop: Callable[[int, int], None] = lambda start, end: None  # before that part goes
         if not self._starts:
@@ -41,14 +42,22 @@ class Journal:
     @property
     def home(self) -> str:
         """Which journal this is.  A host that comes back with another one has lost all that it had."""
+        if not self._home:
+            self._home = self._read_home() or os.urandom(8).hex()
+        return self._home
+
+    def _read_home(self) -> str:
+        """Made at first; where even that can't be written, the name lives as long as this process."""
         path = os.path.join(self.folder, "home")
         try:
+            if not os.path.exists(path):
+                with open(path + ".new", "w", encoding="ascii") as file:
+                    file.write(os.urandom(8).hex())
+                os.replace(path + ".new", path)
             with open(path, encoding="ascii") as file:
                 return file.read()
-        except FileNotFoundError:
-            with open(path, "w", encoding="ascii") as file:
-                file.write(os.urandom(8).hex())
-            return self.home
+        except OSError:
+            return ""
 
     def _path(self, start: int) -> str:
         return os.path.join(self.folder, f"{start:020d}{SUFFIX}")

@@ -85,7 +85,8 @@ class Attached:
     def _tell(self, text: str) -> None:
         if not self.quiet:
             self.progress.clear()
-            self.stream.tell(out.filled(f"hora: {out.plain(text)}", out.STDERR))
+            lines = f"hora: {text}".split("\n")  # stacks have many
+            self.stream.tell("\n".join(out.filled(out.plain(line), out.STDERR) for line in lines))
 
     # --- ends from this side ---
 

@@ -72,8 +72,15 @@ class Output:
         if self.ended:
             return 0
         length = min(pipes.waiting(self.fd), FRAME)
-        if not length or self.deaf:
-            return self._probe()
+        if not length:
+            if not pipes.hung_up(self.fd):
+                return 0
+            length = min(pipes.waiting(self.fd), FRAME)  # last words that came between the two looks
+            if not length:
+                self.close()
+                return 0
+        if self.deaf:
+            return len(os.read(self.fd, length))
         self.last = time.time()
         self.header["at"] = round(self.last, 6)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import select
 import struct
 import sys
 import termios
@@ -33,6 +34,14 @@ def make_pipe() -> Tuple[int, int]:
 def waiting(fd: int) -> int:
     """Bytes that can be read now."""
     return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"))[0])
+
+
+def hung_up(fd: int) -> bool:
+    """Whether all who could write are gone.  Reading would tell, too, but could take bytes out of the pipe that
+    nobody else can find should this process be killed before it has kept them."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return any(events & (select.POLLHUP | select.POLLNVAL | select.POLLERR) for _, events in poll.poll(0))
 
 
 def copy(source: int, target: int, length: int) -> int:

@@ -95,26 +95,6 @@ class Output:
         self.deaf = True
         self._on_problem(problem)
 
-    def _probe(self) -> int:
-        """Nothing waits: either all writers are gone, or something comes this moment."""
-        try:
-            data = os.read(self.fd, SMALL)
-        except BlockingIOError:
-            return 0
-        if not data:
-            self.close()
-            return 0
-        if self.deaf:
-            return len(data)
-        self.header["at"] = round(time.time(), 6)
-        try:
-            self._journal.append(frames.encode(self.header, data))
-        except OSError as problem:
-            self._fail(problem)
-            return 0
-        self._moved(len(data))
-        return len(data)
-
     def _moved(self, length: int) -> None:
         self.total += length
         self._on_data()

@@ -34,7 +34,7 @@ HELLO = {
 @pytest.fixture
 def busy(mesh: Mesh) -> Mesh:
     """Two hosts whose ranks print until they are stopped by the digest."""
-    mesh.lead(counting(2000, pause=0.02, every=20), members=2)
+    mesh.lead(counting(1000, pause=0.02, every=20), members=2)
     mesh.host(0)
     mesh.host(1)
     mesh.until("running")

@@ -59,14 +59,16 @@ class Watching:
         if watch is None:
             return
         if watch.due(self.lead.loop.now()):
-            self.lead.requests.stacks(None, lambda stacks: self._stalled(limit, stacks))
+            self.lead.requests.stacks(None, lambda stacks: self._stalled(watch, limit, stacks))
         self._look_again(limit)
 
-    def _stalled(self, limit: float, stacks: List[Stack]) -> None:
+    def _stalled(self, watch: stall.StallWatch, limit: float, stacks: List[Stack]) -> None:
+        if self._stall is not watch:
+            return  # the ranks have ended while they were asked
         groups = grouping.group(stacks)
         text = f"stalled: no rank has printed or computed anything for {duration(limit)}. {grouping.sentence(groups)}"
         self.lead.say(text + "\n" + grouping.render(groups))
-        if self.lead.plan.stall == "kill":
+        if self.lead.plan.stall == "kill" and watch.certain(self.lead.loop.now()):
             self.lead.fail(text, "hora", 124)
 
     # --- silent hosts: report on one sign; a second sign (the place's word, or the limit) ends them ---

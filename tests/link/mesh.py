@@ -187,17 +187,25 @@ class Mesh:
             os.kill(pid, signal.SIGKILL)
 
     def close(self) -> None:
+        if getattr(self.status(), "ended", False):  # then they go by themselves
+            self._wait(2.0)
         for process in self._started:
             if process.poll() is None:
                 process.terminate()
+        self._wait(15.0)
         for process in self._started:
-            try:
-                process.wait(15)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.kill()
+            process.wait()
             if process.stdout is not None:
                 process.stdout.close()
+
+    def _wait(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        for process in self._started:
+            try:
+                process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                pass  # it is killed in the end
 
 
 def counting(lines: int, pause: float = 0.0, every: int = 1) -> list[str]:

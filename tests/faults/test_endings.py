@@ -12,7 +12,8 @@ from faults.lab import Trial, wait_until
 from helpers.terminal import CTRL_C
 from hora.state import FAILED, STOPPED, STOPPING
 
-SAVING = ("--env", "SAVE_SECONDS=2")  # rank 1 needs so long after SIGTERM
+SAVING = ("--env", "SAVE_SECONDS=1")  # rank 1 needs so long after SIGTERM
+SAVING_LONG = ("--env", "SAVE_SECONDS=2")
 NEVER_DONE = ("--env", "SAVE_SECONDS=50")
 
 
@@ -51,7 +52,7 @@ def assert_ended(trial: Trial, phase: str, code: int, says: str) -> None:
 def test_a_signal_to_the_client_stops_the_run_and_ranks_have_time_to_save(
     trial: Trial, number: signal.Signals, code: int, says: str
 ) -> None:
-    trial.start(*SAVING).reach_output()
+    trial.start(*SAVING_LONG).reach_output()
     trial.kill("client", number=number)
     trial.killed.clear()
     assert_ended(trial, STOPPED, code, says)
@@ -219,3 +220,11 @@ def test_closing_the_terminal_stops_the_run_and_ranks_have_time_to_save(
     terminal.hang_up()
     assert_ended(trial, STOPPED, 129, "went away")
     assert has_saved(trial)
+
+
+def test_an_agent_that_hangs_does_not_keep_a_run_whose_lead_was_killed(work: Path, test_id: str) -> None:
+    trial = Trial(work / "trial", test_id).start()
+    trial.reach_output()
+    trial.kill("agent", number=signal.SIGSTOP)
+    trial.kill("lead")
+    assert_ended(trial, FAILED, 125, "the lead of this run was killed by signal 9 (SIGKILL)")

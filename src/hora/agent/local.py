@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LOCK = "lock"
 AGENT_PATIENCE = 1.0  # for an agent to leave by itself after its lead has said that all is over
-AGENT_LIMIT = 8.0  # for an agent to end its ranks after its lead was killed
+AGENT_LIMIT = 7.0  # for an agent to end its ranks after its lead was killed
 
 
 def main(owner_fd: int) -> int:

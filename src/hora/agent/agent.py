@@ -75,6 +75,7 @@ class Agent:
     # --- life ---
 
     def run(self) -> int:
+        frames.keep_memory()
         proc.become_subreaper()
         hook.install(self.folder)
         os.makedirs(os.path.join(self.folder, "results"), exist_ok=True)

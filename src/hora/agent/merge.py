@@ -36,16 +36,10 @@ class Merger:
         if not self._prefix and not self._timestamps:
             return data
         prefix = self._head(label, time)
-        held = self._held.get(label)
-        if held is None and self._open != label and data.endswith(b"\n"):
-            return self._close_open(label) + self._lines(prefix, data)
         cut = data.rfind(b"\n") + 1
-        shown = b""
-        if cut:
-            shown = self._end_line(label, prefix, data[:cut])
-            data = data[cut:]
-        if data:
-            shown += self._hold(label, prefix, data, now)
+        shown = self._end_line(label, prefix, data, cut) if cut else b""
+        if cut < len(data):
+            shown += self._hold(label, prefix, data[cut:], now)
         return shown
 
     def _head(self, label: str, time: float) -> bytes:
@@ -54,22 +48,16 @@ class Merger:
             head = stamp(time).encode() + b" " + head
         return head
 
-    def _lines(self, prefix: bytes, data: bytes) -> bytes:
-        """Whole lines with their prefixes."""
-        if b"\r" in data:
-            data = b"\n".join(_last_state(line) for line in data.split(b"\n"))
-        return prefix + data[:-1].replace(b"\n", b"\n" + prefix) + b"\n"
-
-    def _end_line(self, label: str, prefix: bytes, data: bytes) -> bytes:
+    def _end_line(self, label: str, prefix: bytes, data: bytes, cut: int) -> bytes:
+        """What was begun, and the lines up to `cut`, where the last of them ends."""
         held = self._held.pop(label, None)
-        if self._open == label:
-            self._open = ""
-            first, _, rest = data.partition(b"\n")
-            begun = b"".join(held.parts) if held else b""
-            return begun + first + b"\n" + (self._lines(prefix, rest) if rest else b"")
-        if held:
-            data = b"".join([*held.parts, data])
-        return self._close_open(label) + self._lines(prefix, data)
+        begun = b"".join(held.parts) if held else b""
+        if self._open != label:
+            return self._close_open(label) + _lines(prefix, begun, data, cut)
+        self._open = ""
+        first = data.index(b"\n") + 1
+        rest = data[first:cut]
+        return begun + data[:first] + (_lines(prefix, b"", rest, len(rest)) if rest else b"")
 
     def _hold(self, label: str, prefix: bytes, data: bytes, now: float) -> bytes:
         held = self._held.get(label)
@@ -129,6 +117,16 @@ class Merger:
             self._open = ""
             shown.append(b"\n")
         return b"".join(shown)
+
+
+def _lines(prefix: bytes, begun: bytes, data: bytes, cut: int) -> bytes:
+    """Whole lines with their prefixes; the first one begins with `begun`.  Megabytes pass: few copies."""
+    if b"\r" in begun or data.find(b"\r", 0, cut) >= 0:
+        data = b"\n".join([_last_state(line) for line in (begun + data[:cut]).split(b"\n")])
+        begun, cut = b"", len(data)
+    marked = data.replace(b"\n", b"\n" + prefix)
+    end = len(marked) - len(prefix) - (len(data) - cut)
+    return b"".join((prefix, begun, memoryview(marked)[:end]))
 
 
 def _last_state(line: bytes) -> bytes:

@@ -12,6 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hora.places.base import Chunk
 
+LOOKED_AT = 4096  # bytes
+COLUMNS = 80
+
 
 class Stream:
     """Collects what the ranks wrote, writes it in one go.
@@ -38,7 +41,8 @@ class Stream:
         shown = self._merger.feed(label, data, time.monotonic(), at)
         if shown:
             self.pending.append(shown)
-            self.lines += shown.count(b"\n")
+            # Rows on a screen, about: counting the lines of megabytes takes longer than writing them.
+            self.lines += shown.count(b"\n", 0, LOOKED_AT) + max(0, len(shown) - LOOKED_AT) // COLUMNS
         self.last[label] = self.lines
 
     def flush(self) -> bool:

@@ -28,6 +28,7 @@ class Connection:
         self.sock.setblocking(True)
         self.closed = False
         self._decoder = frames.Decoder()
+        frames.keep_memory()
         self._number = 0
         self._ready: deque[tuple[Header, bytes]] = deque()
 

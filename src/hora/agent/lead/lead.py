@@ -8,6 +8,7 @@ import time
 
 from hora import plan as plans
 from hora import state
+from hora.agent import frames
 from hora.agent.lead import judging, sentences, verdict
 from hora.agent.lead.attempt import Attempt
 from hora.agent.lead.board import Board
@@ -84,6 +85,7 @@ class Lead:
     # --- life ---
 
     def run(self) -> int:
+        frames.keep_memory()
         for number in (signal.SIGTERM, signal.SIGINT):
             self.loop.on_signal(number, lambda: self.stop(sentences.TERMINATED))
         signal.signal(signal.SIGHUP, signal.SIG_IGN)

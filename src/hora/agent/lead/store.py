@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
+OUTPUT = "o"  # the type of a frame with a rank's output
 _RECORD = struct.Struct("<dQIHHhH")
 
 
@@ -44,7 +45,7 @@ class Store:
         self.on_gap: Callable[[str, int], None] = lambda host, length: None
         self._journals: Dict[int, Journal] = {}
         self._unkept: Dict[int, int] = {}  # where each host's journal is that can't be kept any more
-        self._decoders: Dict[int, Tuple[frames.Decoder, int]] = {}
+        self._decoders: Dict[int, frames.Decoder] = {}
         os.makedirs(folder, exist_ok=True)
         names = os.path.join(folder, "names")
         self._roll = Roll(names, members or [], lambda problem: self.on_problem(problem))
@@ -79,17 +80,14 @@ class Store:
         if at != self.end(host):
             raise ValueError(f"{host} sent its journal from {at}, expected {self.end(host)}")
         kept = self._keep(number, data)
-        decoder, base = self._decoders.get(number) or (frames.Decoder(), at)
-        begin = base
+        decoder = self._decoders.setdefault(number, frames.Decoder(at, OUTPUT))
         events: List[Tuple[frames.Header, bytes]] = []
         records: List[bytes] = []
-        for header, body, start in decoder.feed_at(data):
-            base = begin + start + len(body)
-            if header["t"] != "o":
+        for header, body, start, length in decoder.feed_at(data):
+            if header["t"] != OUTPUT:
                 events.append((header, body))
             elif kept:
-                records.append(self._record(header, number, begin + start, len(body)))
-        self._decoders[number] = (decoder, base)
+                records.append(self._record(header, number, start, length))
         if records:
             self._add(records)
         return events
@@ -134,17 +132,16 @@ class Store:
             end = self._first_frame(number, start)
             for _offset, header, body, length in journal.frames(end, until):
                 end = body + length
-                if header["t"] != "o":
+                if header["t"] != OUTPUT:
                     events.append(header)
                 elif body > indexed:
                     records.append(self._record(header, number, body, length))
         os.pwrite(self._index, b"".join(records), self.count * _RECORD.size)
         self.count += len(records)
-        decoder = frames.Decoder()
+        decoder = self._decoders[number] = frames.Decoder(end, OUTPUT)
         rest = journal.read_exactly(end, journal.end - end) or b""
         for _ in decoder.feed(rest):
             raise ValueError(f"{journal.folder} holds a frame after its last one")
-        self._decoders[number] = (decoder, end)
         return events
 
     def _first_frame(self, number: int, start: int) -> int:
@@ -167,7 +164,7 @@ class Store:
         journal = self.journal(number)
         self.on_gap(host, to - journal.end)
         journal.jump(to)
-        self._decoders[number] = (frames.Decoder(), to)
+        self._decoders[number] = frames.Decoder(to, OUTPUT)
 
     # --- reading ---
 

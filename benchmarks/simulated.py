@@ -32,6 +32,9 @@ class Simulated:
         self.got = 0
         self.leaving = False
         self.journal = Journal(os.path.join(swarm.config["folder"], self.name))
+        self.home = (
+            self.journal.home
+        )  # a file of its own: not to be measured, since hosts have their own disks
         self.uplink = Uplink(
             swarm.loop, self.journal, [swarm.config["lead"]], self.hello, self.frame, tls=lambda: swarm.tls
         )
@@ -40,7 +43,7 @@ class Simulated:
 
     def hello(self) -> frames.Header:
         return {
-            "t": "hello", "v": 1, "run": self.swarm.config["run"], "host": self.name, "home": self.journal.home,
+            "t": "hello", "v": 1, "run": self.swarm.config["run"], "host": self.name, "home": self.home,
             "incarnation": 1, "members": [self.member], "attempt": 0, "got": self.got, "pid": os.getpid(),
             "keeper": os.getpid(), "time": time.time(), "facts": {"hostname": self.name, "cpus": 2},
             "journal": [self.journal.start, self.journal.end],

@@ -6,6 +6,7 @@ import argparse
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -34,6 +35,10 @@ def one(case: Case) -> list[str]:
     )
     try:
         wrong = carry_out(case, home / "work", test_id)
+    except KeyboardInterrupt:
+        leftovers.kill(test_id)
+        shutil.rmtree(home, ignore_errors=True)
+        raise
     finally:
         leftovers.kill(test_id)
     if wrong:
@@ -51,21 +56,30 @@ def main() -> int:
     until = None if options.hours is None else time.monotonic() + 3600 * options.hours
     tally: dict[str, list[int]] = {}
     failed: list[int] = []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     seed = options.seed
-    while time.monotonic() < until if until is not None else seed < options.seed + options.count:
-        case = scattered(random.Random(seed))
-        began = time.monotonic()
-        wrong = one(case)
-        told = f"{seed:6d}  {time.monotonic() - began:5.1f} s  {case.name}"
-        print(told + ("" if not wrong else "  WRONG"), flush=True)
-        for line in wrong:
-            print(f"        {line}", flush=True)
-        counts = tally.setdefault(" + ".join(case.kinds), [0, 0])
-        counts[0] += 1
-        counts[1] += bool(wrong)
-        failed += [seed] if wrong else []
-        seed += 1
+    try:
+        while time.monotonic() < until if until is not None else seed < options.seed + options.count:
+            go(seed, tally, failed)
+            seed += 1
+    except KeyboardInterrupt:
+        print("faults: interrupted; so far:", flush=True)
     return report(tally, failed)
+
+
+def go(seed: int, tally: dict[str, list[int]], failed: list[int]) -> None:
+    case = scattered(random.Random(seed))
+    began = time.monotonic()
+    wrong = one(case)
+    took = time.monotonic() - began
+    print(f"{seed:6d}  {took:5.1f} s  {case.name}{'  WRONG' if wrong else ''}", flush=True)
+    for line in wrong:
+        print(f"        {line}", flush=True)
+    counts = tally.setdefault(" + ".join(case.kinds), [0, 0])
+    counts[0] += 1
+    counts[1] += bool(wrong)
+    if wrong:
+        failed.append(seed)
 
 
 def report(tally: dict[str, list[int]], failed: list[int]) -> int:
@@ -80,8 +94,8 @@ def report(tally: dict[str, list[int]], failed: list[int]) -> int:
             f"faults: FAILED: {len(failed)} of {total}; again: scripts/faults --count 1 --seed … with {seeds}"
         )
         return 1
-    print(f"faults: ok: {total} faults survived")
-    return 0
+    print(f"faults: ok: {total} faults survived" if total else "faults: FAILED: none was carried out")
+    return 0 if total else 1
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -62,14 +63,25 @@ def test_a_failure_is_one_sentence_with_its_last_line() -> None:
     assert len(sentences.failed(failure("x" * 10_000))) < 300
 
 
-def test_an_end_is_told_with_its_attempt() -> None:
-    assert sentences.succeeded(1, 1, 3.0, 1) == "its rank ended well after 3.0 s"
-    assert sentences.succeeded(4, 4, 90.0, 2) == "all 4 ranks ended well after 90 s, at attempt 2"
-
-
-def test_under_launchers_as_written_only_those_are_counted() -> None:
-    assert sentences.succeeded(4, 1, 3.0, 1) == "its launcher ended well after 3.0 s"
-    assert sentences.succeeded(8, 2, 3.0, 1) == "all 2 launchers ended well after 3.0 s"
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"ranks": 1, "seen": 1}, "its rank ended well after 1.0 s"),
+        ({"ranks": 4, "seen": 4}, "all 4 ranks ended well after 1.0 s"),
+        ({"ranks": 4, "seen": 4, "attempt": 2}, "all 4 ranks ended well after 1.0 s, at attempt 2"),
+        ({"ranks": 2, "seen": 2, "roles": ("worker",)}, "all 2 ranks of worker ended well after 1.0 s"),
+        (
+            {"ranks": 3, "seen": 3, "roles": ("chief", "worker")},
+            "all 3 ranks of chief and worker ended well after 1.0 s",
+        ),
+        ({"ranks": 4, "seen": 0}, "its launcher ended well after 1.0 s"),  # mpirun as written
+        ({"ranks": 4, "seen": 1}, "its launcher ended well after 1.0 s"),  # torchrun as written, on one host
+        ({"ranks": 4, "seen": 2}, "all 2 launchers ended well after 1.0 s"),  # and on two
+        ({"ranks": 0, "seen": 0, "roles": ("launcher",)}, "its launcher ended well after 1.0 s"),
+    ],
+)
+def test_success_counts_only_ranks_that_were_seen(given: dict[str, Any], said: str) -> None:
+    assert sentences.succeeded(**{"roles": (), "seconds": 1.0, "attempt": 1, **given}) == said
 
 
 def test_a_restart_says_what_is_left() -> None:

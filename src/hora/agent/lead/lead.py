@@ -361,8 +361,15 @@ class Lead:
             return
         if not attempt.failed:
             took = time.time() - (self.started_at or time.time())
-            seen = sum(rank.pid is not None for _, rank in self.board.states())
-            reason = sentences.succeeded(len(self.board.ranks), seen, took, attempt.number)
+            decided = [rank.pid for _, rank in self.board.states(self.plan.end.decides)]
+            others = {role.name for role in self.plan.roles} - set(self.plan.end.decides)
+            reason = sentences.succeeded(
+                ranks=len(decided),
+                seen=sum(pid is not None for pid in decided),
+                roles=self.plan.end.decides if others else (),
+                seconds=took,
+                attempt=attempt.number,
+            )
             self._verdict(state.SUCCEEDED, reason, 0, state.ORIGIN_JOB)
             return
         judged = judging.judge(attempt.exits)

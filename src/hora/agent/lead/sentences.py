@@ -9,7 +9,7 @@ from hora.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List, Sequence
+    from typing import Any, List, Sequence, Tuple
 
     from hora.agent.frames import Header
     from hora.state import Failure
@@ -86,12 +86,16 @@ def running(ranks: int) -> str:
     return f"{count(ranks, 'rank')} running"
 
 
-def succeeded(ranks: int, seen: int, seconds: float, attempt: int) -> str:
-    """`seen`: ranks whose process was Hora's own; under launchers as written only those are."""
-    if seen < ranks:
+def succeeded(ranks: int, seen: int, roles: Tuple[str, ...], seconds: float, attempt: int) -> str:
+    """`seen`: ranks whose process was Hora's own; under launchers as written only those are.
+
+    `roles`: those that decided, where there are others: these are stopped in the end.
+    """
+    if seen < ranks or not ranks:
         who = "its launcher" if seen < 2 else f"all {seen} launchers"
     else:
         who = "its rank" if ranks == 1 else f"all {ranks} ranks"
+        who += f" of {' and '.join(roles)}" if roles else ""
     tries = f", at attempt {attempt}" if attempt > 1 else ""
     return f"{who} ended well after {duration(seconds)}{tries}"
 

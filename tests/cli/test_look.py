@@ -63,6 +63,18 @@ def test_status_begins_with_the_sentence_and_shows_the_first_failure(hora: Cli, 
     assert hora("why").stdout.splitlines()[0] == done.lines[0]
 
 
+def test_many_ranks_are_shown_by_example(hora: Cli, rank: Rank) -> None:
+    hora("run", "-n", "50", *rank("sys.exit(rank == 49)")).check(1)
+    told = hora("status").check().stdout
+    assert "\nworker-4/0 " in told
+    assert "\nworker-5/0 " not in told
+    assert "\nworker-49/0 " in told
+    assert re.search(r"^and \d\d more: (exited with code 0|ended by signal 15)", told, re.MULTILINE)
+    assert "\nall of them: -o wide\n" in told
+    wide = hora("status", "-o", "wide").check().stdout
+    assert all(f"\nworker-{number}/0 " in wide for number in range(50))
+
+
 def test_status_as_json_has_what_scripts_need(hora: Cli, rank: Rank) -> None:
     hora("run", "-n", "1", *rank("sys.exit(2)")).check(2)
     found = status_of(hora)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from hora.state import MemberState, RunStatus
 
 DEFAULT_PLACE = "local"
+MOST_RANKS = 40  # that a status lists one by one
+OF_EACH_STATE = 5  # else
 HEAD = ("ID", "NAME", "PHASE", "RANKS", "AGE", "TOOK", "REASON")
 HEAD_WIDE = (
     "ID",
@@ -125,7 +127,8 @@ def status(words: Words) -> int:
         out.structured(found.to_json(), form)
         return 0
     columns = 10_000 if form == "wide" else out.width(out.STDOUT)
-    lines = [report.sentence(found, out.STDOUT), *_about(found, columns), *_members(found, columns)]
+    most = None if form == "wide" else MOST_RANKS
+    lines = [report.sentence(found, out.STDOUT), *_about(found, columns), *_members(found, columns, most)]
     out.result("\n".join([*lines, *_failure(found), *_notes(found), *_next(found)]))
     return 0
 
@@ -148,11 +151,28 @@ def _about(found: RunStatus, columns: int) -> list[str]:
     return ["  " + out.cut(line, columns - 2) for line in lines if line]
 
 
-def _members(found: RunStatus, columns: int) -> list[str]:
+def _members(found: RunStatus, columns: int, most: int | None) -> list[str]:
     rows = [row for member in found.members for row in _rows_of(member)]
     if not rows:
         return []
-    return ["", *out.table(("MEMBER", "HOST", "RANK", "LOCAL", "PID", "STATE"), rows, columns)]
+    shown, left_out = (rows, []) if most is None or len(rows) <= most else _examples(rows)
+    return ["", *out.table(("MEMBER", "HOST", "RANK", "LOCAL", "PID", "STATE"), shown, columns), *left_out]
+
+
+def _examples(rows: Sequence[Sequence[str]]) -> tuple[list[Sequence[str]], list[str]]:
+    """Some ranks of each state, and how many more there are."""
+    count: dict[str, int] = {}
+    shown = []
+    for row in rows:
+        count[row[-1]] = count.get(row[-1], 0) + 1
+        if count[row[-1]] <= OF_EACH_STATE:
+            shown.append(row)
+    more = [
+        f"and {number - OF_EACH_STATE} more: {text}"
+        for text, number in count.items()
+        if number > OF_EACH_STATE
+    ]
+    return shown, [*more, "all of them: -o wide"]
 
 
 def _rows_of(member: MemberState) -> list[Sequence[str]]:

@@ -22,9 +22,12 @@ def exit_code(status: RunStatus) -> int:
 
 def sentence(status: RunStatus, fd: int, before: str = "") -> str:
     """`digits k3f9x failed: worker-2/0 exited with code 3 ...`: the first thing that everybody reads."""
-    start, phase = f"{before}{status.name} {status.id} ", status.phase
-    said = status.reason.startswith(f"{phase} ")  # "stopped by ..."
-    rest = status.reason[len(phase) :] if said else f": {status.reason}"
+    start, phase, reason = (
+        f"{before}{status.name} {status.id} ",
+        status.phase,
+        " ".join(status.reason.split()),
+    )
+    rest = reason[len(phase) :] if reason.startswith(f"{phase} ") else f": {reason}"  # "stopped by ..."
     text = out.filled(out.plain(start + phase + rest), fd)
     return start + out.paint(phase, COLOURS.get(phase, ""), fd) + text[len(start) + len(phase) :]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import hora
+from helpers.cli import Cli
 from helpers.runs import lines_of
 from hora.errors import PlaceError, UsageError
 from hora.load import from_python
@@ -129,6 +132,20 @@ def test_code_that_cannot_be_cloned_is_one_sentence_and_leaves_no_run(
     assert str(caught.value).startswith("code: ")
     assert os.listdir(paths.runs_folder()) == []
     assert not Path("x").exists()
+
+
+def test_ctrl_c_while_it_clones_leaves_no_run(hora: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"git://127.0.0.1:{server.getsockname()[1]}/x.git"
+        process = hora.start("run", "--set", f"code.git={url}", "true", start_new_session=True)
+        server.settimeout(20)
+        connection, _ = server.accept()
+        with connection:  # git waits for an answer that never comes
+            os.killpg(process.pid, signal.SIGINT)  # as the terminal does
+            _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert said.decode().splitlines() == [f"hora: the ranks start in a new clone of {url}"]
+    assert os.listdir(paths.runs_folder()) == []
 
 
 def test_a_machine_without_git_says_so(repository: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,15 @@ def remarks(spec: JobSpec) -> tuple[str, ...]:
             f"the job has no ranks, only services ({names}), and this version starts none: give it a command"
         )
     _gpus(spec)
-    return (*_volumes(spec), *_without_effect(spec))
+    return (*_clone(spec), *_volumes(spec), *_without_effect(spec))
+
+
+def _clone(spec: JobSpec) -> list[str]:
+    """Said before it is made: it may take a while."""
+    if spec.code is None or spec.code.git is None:
+        return []
+    at = f" at {spec.code.ref}" if spec.code.ref else ""
+    return [f"the ranks start in a new clone of {spec.code.git}{at}"]
 
 
 def _volumes(spec: JobSpec) -> list[str]:

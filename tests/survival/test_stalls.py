@@ -51,8 +51,8 @@ RING = """
     all_reduce(left)
 """
 IN_C = {
-    "a C call": "while True: ctypes.CDLL(None).pause()  # a signal ends it",
-    "a C call that keeps the interpreter": "while True: ctypes.PyDLL(None).pause()",
+    "a C call": "ctypes.CDLL(None).read(os.pipe()[0], ctypes.create_string_buffer(1), 1)",
+    "a C call that keeps the interpreter": "ctypes.PyDLL(None).read(os.pipe()[0], ctypes.create_string_buffer(1), 1)",
     "a lock": "lock = threading.Lock(); lock.acquire(); lock.acquire()",
     "a sleep": "time.sleep(1000)",
 }

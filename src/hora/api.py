@@ -214,7 +214,8 @@ class Run:
         """
         from hora.session import Session
 
-        return Session(self.connect(), self.label_of(rank), argv, size, terminal)
+        label = self.label_of(rank)
+        return Session(self.connect(), label, argv, size, terminal)
 
     def stacks(self, labels: Sequence[str] | None = None) -> list[Stack]:
         """Where each living rank is just now."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from hora.errors import HoraError, LeadGone
+from hora.errors import HoraError, LeadGone, PlaceError
 from hora.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
 
     from hora.places.connection import Connection
 
@@ -31,7 +34,7 @@ class Piece(Record):
 
 
 class Session:
-    """Made by `Run.exec`.  When it is closed or its process dies, the command beside the rank gets SIGHUP."""
+    """Made by `Run.exec`.  When it is closed, or the process that holds it dies, the command gets SIGHUP."""
 
     def __init__(
         self,
@@ -71,9 +74,15 @@ class Session:
                     self._unwritten -= header["bytes"]
                 elif header["t"] == "exited":
                     self.code = _exit_code(header["code"], header["signal"])
+                    self.close()
+                elif header["t"] == "lost":
+                    self.close()
+                    raise PlaceError(header["message"])
                 elif header["t"] == "error":
+                    self.close()
                     raise CannotStart(header["message"], header.get("code", HoraError.exit_code))
             if self.code is None and self._connection.closed:
+                self.close()
                 raise LeadGone(f"the connection to {self.label} was lost: its run has ended")
             if not came:
                 break
@@ -106,8 +115,19 @@ class Session:
         """To it and its children."""
         self._connection.send({"t": "signal", "id": self._number, "signal": number})
 
+    # --- its end ---
+
     def close(self) -> None:
+        """Leave it; needless once it has ended."""
         self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def _exit_code(code: int | None, signal: int | None) -> int:

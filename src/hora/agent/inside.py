@@ -66,7 +66,7 @@ class Inside:
         elif kind == "resize" and session.tty:
             _set_size(session.stdin, header["rows"], header["cols"])
         elif kind == "signal":
-            _signal_group(session.pid, header["signal"])
+            process.signal_group(session.pid, header["signal"])
 
     # --- starting ---
 
@@ -194,7 +194,7 @@ class Inside:
     def close_all(self) -> None:
         """The link or the run has ended: nobody looks any more."""
         for session in list(self._sessions.values()):
-            _signal_group(session.pid, signal.SIGHUP)
+            process.signal_group(session.pid, signal.SIGHUP)
             self._loop.after(HANGUP_PAUSE, lambda pid=session.pid: _kill_tree(pid))  # type: ignore[misc]
 
 
@@ -210,16 +210,6 @@ def _set_size(fd: int, rows: int, cols: int) -> None:
         fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
 
-def _signal_group(pid: int, number: int) -> None:
-    try:
-        os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass
-
-
 def _kill_tree(pid: int) -> None:
     for one in [*proc.descendants(pid), pid]:
-        try:
-            os.kill(one, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
+        process.signal_one(one, signal.SIGKILL)

@@ -173,6 +173,21 @@ def exit_of(status: int) -> Tuple[Optional[int], Optional[int]]:
     return os.WEXITSTATUS(status), None
 
 
+def signal_group(pid: int, number: int) -> None:
+    """To what `spawn` started and its children."""
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        signal_one(pid, number)  # it is so new that it has no group yet
+
+
+def signal_one(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # it has ended; or it changed its user, and SIGKILL to its group comes next
+
+
 def fork_child(name: str, run: object) -> int:
     """Fork a part of Hora itself (lead, agent): it shares what is imported already."""
     sys.stdout.flush()

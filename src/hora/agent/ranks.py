@@ -212,7 +212,7 @@ class Ranks:
         for rank in self.alive:
             rank.stopped = rank.stopped or not rank.ended_at
             for pid in proc.to_be_told(rank.pid):
-                _signal(pid, signal.SIGTERM, rank.pid)
+                process.signal_one(pid or rank.pid, signal.SIGTERM)
         if not self.alive:
             self.finish(0)
             return
@@ -232,12 +232,12 @@ class Ranks:
 
     def _terminate_groups(self) -> None:
         for rank in self.alive:
-            _signal_group(rank.pid, signal.SIGTERM)
+            process.signal_group(rank.pid, signal.SIGTERM)
 
     def kill(self) -> None:
         for rank in self.alive:
             rank.stopped = rank.stopped or not rank.ended_at
-            _signal_group(rank.pid, signal.SIGKILL)
+            process.signal_group(rank.pid, signal.SIGKILL)
         self.finish(0)
 
     def finish(self, grace: float) -> None:
@@ -251,7 +251,7 @@ class Ranks:
             return
         self._sweep_until = self._loop.now() + grace
         for pid in self._leftovers():
-            _signal(pid, signal.SIGTERM if grace else signal.SIGKILL, pid)
+            process.signal_one(pid, signal.SIGTERM if grace else signal.SIGKILL)
         self._sweep()
 
     def _leftovers(self) -> List[int]:
@@ -267,7 +267,7 @@ class Ranks:
         if left:
             if self._loop.now() >= self._sweep_until:
                 for pid in left:
-                    _signal(pid, signal.SIGKILL, pid)
+                    process.signal_one(pid, signal.SIGKILL)
             self._sweeping = self._loop.after(SWEEP_PAUSE, self._sweep)
             return
         for rank in self.by_label.values():
@@ -289,19 +289,3 @@ class Ranks:
             (rank.label, round(proc.tree_cpu(rank.pid), 2), rank.output.last if rank.output else 0.0)
             for rank in self.alive
         ]
-
-
-def _signal(pid: Optional[int], number: int, fallback: int) -> None:
-    try:
-        os.kill(pid or fallback, number)
-    except ProcessLookupError:
-        pass
-    except PermissionError:
-        pass  # it changed its user: SIGKILL to its group comes next
-
-
-def _signal_group(pid: int, number: int) -> None:
-    try:
-        os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):
-        _signal(pid, number, pid)

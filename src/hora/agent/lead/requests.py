@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hora import state
 from hora.agent.lead import sentences
 from hora.agent.lead.documents import read_results
 from hora.agent.stacks import Stack
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 STACK_LIMIT = 10.0
 DOWN = "the link to {} is down just now: try again in a moment"
+ENDED = "{} has left: its run has ended"
 
 
 class Requests:
@@ -40,7 +42,7 @@ class Requests:
         self._waiting[self._number] = (link, reply, problem)
         if not link.ask({**header, "id": self._number}):
             del self._waiting[self._number]
-            problem(link, DOWN.format(link.name))
+            problem(link, self._down(link))
 
     def reply(self, link: HostLink, header: Header, body: bytes) -> None:
         """A host's answer, or a piece of a stream."""
@@ -56,11 +58,15 @@ class Requests:
         for number, (other, _reply, problem) in list(self._waiting.items()):
             if other is link:
                 del self._waiting[number]
-                problem(link, DOWN.format(link.name))
+                problem(link, self._down(link))
         for number, (client, request, other) in list(self._streams.items()):
             if other is link:
                 del self._streams[number]
-                client.reply(request, "error", message=DOWN.format(link.name))
+                client.forwards.pop(request, None)
+                client.reply(request, "lost", message=self._down(link))
+
+    def _down(self, link: HostLink) -> str:
+        return (ENDED if self.lead.phase in state.ENDED else DOWN).format(link.name)
 
     # --- stop, results ---
 
@@ -149,7 +155,7 @@ class Requests:
         wanted = {key: header.get(key) for key in ("label", "argv", "tty", "rows", "cols", "term")}
         if not link.ask({"t": "exec", "id": self._number, **wanted}):
             del self._streams[self._number]
-            client.reply(number, "error", message=DOWN.format(link.name))
+            client.reply(number, "error", message=self._down(link))
 
     def _forward(self, client: Client, number: int, header: Header, body: bytes) -> None:
         stream = self._streams.get(client.forwards.get(number, 0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-import signal
 import time
 
 from hora.cli import out
@@ -32,7 +31,6 @@ def logs(words: Words) -> int:
     view = View(stream)
     start = _show(view, kept if tail is None else _last(kept, tail))
     if words.flag("follow"):
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # looking on ends at once, and ends nothing else
         _follow(view, run, start, labels)
     for label in list(view.missing):
         view.tell_missing(label)

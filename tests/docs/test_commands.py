@@ -108,7 +108,7 @@ def test_the_commands_of_the_page_run_and_print_what_it_shows(page: Path, work: 
         folder.mkdir()
     env = environment(programs)
     for block in blocks(page):
-        run_block(block, folder, work / "clone", env)
+        run_block(block, folder, work.parent / "clone", env)  # not beside it: this folder may have that name
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))

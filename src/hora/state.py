@@ -32,6 +32,8 @@ ALIVE = "running"
 EXITED = "exited"
 LOST = "lost"  # its agent is gone, nobody saw it end
 
+SETUP = "setup@"  # so begin the labels of set-up processes: a host follows
+
 
 class RankState(Record):
     rank: int

@@ -73,7 +73,9 @@ def test_a_link_that_breaks_again_and_again_loses_no_line(mesh: Mesh, proxies: l
 
 def test_200_mb_pass_while_the_lead_reads_slowly_and_the_agent_stays_small(mesh: Mesh) -> None:
     code = """
-        import hashlib, sys
+        import hashlib, os, sys, time
+        while not os.path.exists(sys.argv[1]):
+            time.sleep(0.01)
         block = (b"z" * 127 + b"\\n") * 8192
         seen = hashlib.sha256()
         for _ in range(200):
@@ -81,11 +83,13 @@ def test_200_mb_pass_while_the_lead_reads_slowly_and_the_agent_stays_small(mesh:
             sys.stdout.buffer.write(block)
         sys.stdout.buffer.write(b"digest " + seen.hexdigest().encode() + b"\\n")
     """
-    mesh.lead(python(code), members=1)
+    looked_at = mesh.work / "looked at"
+    mesh.lead(python(code, str(looked_at)), members=1)
     mesh.host(0)
     agent = mesh.agent_pid("host-0")
     lead = mesh.leads[0].pid
-    largest = 0
+    largest = resident(agent)
+    looked_at.touch()
     while not getattr(mesh.status(), "ended", False):
         for number in (signal.SIGSTOP, signal.SIGCONT):  # it reads half of the time
             mesh.leads[0].send_signal(number)

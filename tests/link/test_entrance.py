@@ -7,6 +7,7 @@ import ssl
 import struct
 import tempfile
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -144,9 +145,7 @@ class NoLead:
         self.board = Board(a_plan(["true"], 1, 1, Limits()))
         self.said: list[str] = []
         self.failed: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
+        self.telling = SimpleNamespace(say=self.said.append)
 
     def fail(self, text: str, *_: object) -> None:
         self.failed.append(text)

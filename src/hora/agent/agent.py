@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 
+from hora import state
 from hora.agent import facts, frames, guard, hook, proc
 from hora.agent.checks import Checks
 from hora.agent.inside import Inside
@@ -266,7 +267,7 @@ class Agent:
     def _on_setup(self, header: Header) -> None:
         self._attempt = header["attempt"]
         order = {
-            "label": f"setup@{self.config['host']}",
+            "label": state.SETUP + self.config["host"],
             "member": "setup",
             "number": 0,
             "attempt": self._attempt,

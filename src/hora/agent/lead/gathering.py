@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from hora import state
 from hora.agent.lead.sentences import few
+from hora.agent.lead.verdict import EXIT_HORA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,8 +59,8 @@ def ring(lead: Any, done: Callable[[], None]) -> None:
         lead.fail(
             f"{why}. Peers must reach one another on any port: look at firewalls and network policies, or name "
             "the interface with network.interface",
-            "hora",
-            125,
+            state.ORIGIN_HORA,
+            EXIT_HORA,
         )
 
     for link in links:

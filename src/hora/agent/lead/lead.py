@@ -14,12 +14,14 @@ from hora.agent.lead.attempt import Attempt
 from hora.agent.lead.board import Board
 from hora.agent.lead.control import Control
 from hora.agent.lead.documents import Documents
-from hora.agent.lead.gathering import differences, ring
+from hora.agent.lead.limits import Limits
 from hora.agent.lead.links import Links
+from hora.agent.lead.preparing import Preparing
 from hora.agent.lead.rebuild import Rebuild
 from hora.agent.lead.requests import Requests
 from hora.agent.lead.retry import Retry
 from hora.agent.lead.store import Store
+from hora.agent.lead.telling import Telling
 from hora.agent.lead.watching import Watching
 from hora.agent.loop import Loop
 from hora.agent.room import cannot_keep
@@ -31,9 +33,7 @@ if TYPE_CHECKING:
 
     from hora.agent.frames import Header
     from hora.agent.lead.hosts import HostLink
-    from hora.agent.loop import Timer
 
-STATUS_PAUSE = 0.05  # between two status documents for watchers
 LINGER = 60.0  # for clients that don't have everything yet
 LEFTOVER_GRACE = 2.0  # for what ranks leave behind after they ended
 
@@ -49,9 +49,9 @@ class Lead:
         self.folder = config["folder"]
         self.board = Board(self.plan)
         self.store = Store(os.path.join(self.folder, "output"), self.board.members, self._kept())
-        self.store.on_gap = self._dropped
-        self.store.on_problem = self._cannot_keep
-        self.control = Control(self.store, lambda: self.document().to_json())
+        self.store.on_gap = lambda host, length: self.telling.dropped(host, length)
+        self.store.on_problem = self.cannot_keep
+        self.control = Control(self.store, lambda: self.telling.document().to_json())
         self.control.on_owner_left = self._owner_left
         self.documents = Documents(self.folder)
         self.links = Links(self)
@@ -62,7 +62,6 @@ class Lead:
         self.exit_code: Optional[int] = None
         self.origin: Optional[str] = None
         self.failure: Optional[state.Failure] = None
-        self.notes: List[str] = list(config.get("notes", ()))
         self.started_at: Optional[float] = None
         self.ended_at: Optional[float] = None
         self.retry = Retry(self.plan.restarts)
@@ -71,12 +70,9 @@ class Lead:
         self.watching = Watching(self)
         self.requests = Requests(self)
         self.rebuild = Rebuild(self)
-        self.dropped: Dict[str, int] = {}  # bytes of output that `output` did not let us keep, by host
-        self._set_up: Dict[str, Optional[int]] = {}
-        self._setup_done = not self.plan.setup
-        self._limit: Optional[Timer] = None
-        self._total: Optional[Timer] = None
-        self._status_due: Optional[Timer] = None
+        self.limits = Limits(self)
+        self.preparing = Preparing(self)
+        self.telling = Telling(self)
 
     def _kept(self) -> int:
         kept: int = self.plan.output * max(1, len(self.board.members))
@@ -89,14 +85,17 @@ class Lead:
         for number in (signal.SIGTERM, signal.SIGINT):
             self.loop.on_signal(number, lambda: self.stop(sentences.TERMINATED))
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        if self.plan.limits.total is not None:
-            self._total = self.loop.after(self.plan.limits.total, self._out_of_time)
-        self._set_phase(state.GATHERING, sentences.gathering(len(self.board.members), []))
-        self._limit_phase(self.plan.limits.schedule, "schedule")
-        self._publish()
+        self.limits.begin()
+        self.set_phase(state.GATHERING, sentences.gathering(len(self.board.members), []))
+        self.limits.of_phase("schedule")
+        self.telling.publish()
         self.links.begin()
         self.loop.run()
         return 0
+
+    def set_phase(self, phase: str, reason: str) -> None:
+        self.phase, self.reason = phase, reason
+        self.telling.changed()
 
     # --- agents ---
 
@@ -113,7 +112,7 @@ class Lead:
     def host_replaced(self, link: HostLink) -> None:
         """Another agent has come in a host's place: what the first one had is no more."""
         if self.phase == state.CHECKING:
-            self._prepare(link)
+            self.preparing.prepare(link)
         elif self.phase != state.GATHERING:
             self._agent_lost(link, "a new agent came in its place", time.time())
             self._advance()
@@ -143,7 +142,7 @@ class Lead:
             return
         handler = getattr(self, f"_event_{header['t']}", None)
         if handler is None:
-            self.note(f"{link.name}: unknown event {header['t']!r}")
+            self.telling.note(f"{link.name}: unknown event {header['t']!r}")
         elif header.get("attempt", self.attempt.number) == self.attempt.number:
             handler(link, header, body)
 
@@ -151,20 +150,14 @@ class Lead:
         try:
             self.documents.result(header["label"], body, header["at"], header["last"])
         except OSError as problem:
-            self._cannot_keep(problem)
+            self.cannot_keep(problem)
 
-    def _cannot_keep(self, problem: OSError) -> None:
+    def cannot_keep(self, problem: OSError) -> None:
         self.documents.room.give()
         self.fail(cannot_keep(self.folder, problem), state.ORIGIN_HORA, verdict.EXIT_HORA)
 
-    def _dropped(self, host: str, length: int) -> None:
-        """A run can drop for hours: it is said once when it begins, and how much at the end."""
-        if host not in self.dropped:
-            self.say(sentences.dropping(host))
-        self.dropped[host] = self.dropped.get(host, 0) + length
-
     def _event_trouble(self, link: HostLink, header: Header, body: bytes) -> None:
-        self.fail(f"{link.name}: {header['why']}", state.ORIGIN_HORA, 125)
+        self.fail(f"{link.name}: {header['why']}", state.ORIGIN_HORA, verdict.EXIT_HORA)
 
     def _event_alone(self, link: HostLink, header: Header, body: bytes) -> None:
         self.fail(f"{header['why']}, so its ranks were ended", state.ORIGIN_HORA, verdict.EXIT_HORA)
@@ -186,12 +179,12 @@ class Lead:
     # --- a second lead ---
 
     def found_at_work(self) -> None:
-        self._set_phase(state.STARTING, sentences.TAKING_UP)
-        self._limit_phase(self.plan.limits.start, "start")
+        self.set_phase(state.STARTING, sentences.TAKING_UP)
+        self.limits.of_phase("start")
 
     def take_up(self, started: Set[str], started_at: Optional[float]) -> None:
         """Go on with an attempt that another lead began; hosts that had no start order get it now."""
-        self._setup_done = True
+        self.preparing.set_up = True
         self.started_at = started_at or time.time()
         orders = self.attempt.orders(self.attempt.scene(list(self.hosts.values())))
         for name, link in self.hosts.items():
@@ -199,14 +192,14 @@ class Lead:
             if name in orders and name not in started:
                 link.order(orders[name])
 
-    # --- gather, check ---
+    # --- gather, check, start ---
 
     def _gathered(self) -> None:
         missing = self.board.unhosted()
         if self.phase != state.GATHERING:
             return
         if missing:
-            self._set_phase(state.GATHERING, sentences.gathering(len(self.board.members), missing))
+            self.set_phase(state.GATHERING, sentences.gathering(len(self.board.members), missing))
             return
         self.next_attempt()
 
@@ -214,54 +207,10 @@ class Lead:
         self.attempt = Attempt(self.attempt.number + 1, self.plan, self.run_info["id"], self.board)
         self.failure = None
         self._decided = False
-        self._set_phase(state.CHECKING, "checking that the hosts agree")
-        self._limit_phase(self.plan.limits.start, "start")
-        for link in self.hosts.values():
-            link.hope(self.loop.now())
-            self._prepare(link)
-
-    def _prepare(self, link: HostLink) -> None:
-        link.gone = False
-        link.serving = link.incarnation
-        link.order({**self.attempt.prepare(link), "alone": len(self.hosts) == 1})
+        self.preparing.begin()
 
     def _event_prepared(self, link: HostLink, header: Header, body: bytes) -> None:
-        if header.get("problem"):
-            self.fail(f"{link.name}: {header['problem']}", state.ORIGIN_HORA, 125)
-            return
-        link.prepared = header
-        if self.phase != state.CHECKING or not all(host.prepared for host in self.hosts.values()):
-            return
-        problem = differences(self.plan, list(self.hosts.values()))
-        if problem:
-            self.fail(problem, state.ORIGIN_HORA, 125)
-        elif len(self.hosts) > 1:
-            ring(self, self._checked)
-        else:
-            self._checked()
-
-    def _checked(self) -> None:
-        if self.phase != state.CHECKING:
-            return
-        if self._setup_done:
-            self._start()
-            return
-        self._set_phase(state.STARTING, f"setting up: {self.plan.setup[-1]}")
-        for link in self.hosts.values():
-            self._set_up[link.name] = None
-            link.order({"t": "setup", "attempt": self.attempt.number, "argv": list(self.plan.setup)})
-
-    def _start(self) -> None:
-        self._set_phase(state.STARTING, "starting the ranks")
-        try:
-            orders = self.attempt.orders(self.attempt.scene(list(self.hosts.values())))
-        except plans.PlanError as problem:
-            self.fail(str(problem), state.ORIGIN_HORA, 125)
-            return
-        for name, order in orders.items():
-            self.hosts[name].order(order)
-        if self.started_at is None:
-            self.started_at = time.time()
+        self.preparing.prepared(link, header)
 
     # --- ranks ---
 
@@ -270,26 +219,26 @@ class Lead:
         if label not in self.attempt.expected and not self.board.knows(label):
             return  # set-up
         self.attempt.started(label, header["pid"])
-        self._changed()
+        self.telling.changed()
         if self.phase == state.STARTING and self.attempt.all_started:
             self._running()
 
     def _running(self) -> None:
-        self._no_limit()
+        self.limits.no_more_of_phase()
         self.watching.restart()
-        self._set_phase(state.RUNNING, sentences.running(len(self.board.ranks)))
+        self.set_phase(state.RUNNING, sentences.running(len(self.board.ranks)))
 
     def _event_nostart(self, link: HostLink, header: Header, body: bytes) -> None:
         label = header["label"]
-        if label.startswith("setup@"):
-            self.fail(f"setup on {link.name}: {header['why']}", state.ORIGIN_JOB, header["code"])
+        if label.startswith(state.SETUP):
+            self.preparing.no_set_up(link, header)
             return
         self._exit(label, judging.not_started(label, self.board, link.name, time.time(), header))
 
     def _event_exit(self, link: HostLink, header: Header, body: bytes) -> None:
         label = header["label"]
-        if label.startswith("setup@"):
-            self._set_up_ended(link, header)
+        if label.startswith(state.SETUP):
+            self.preparing.set_up_ended(link, header)
             return
         at, error = link.clock.ours(header["at"]), min(link.clock.error, 1.0)
         reset, began = self._reset(label, header), self.attempt.began.get(label)
@@ -304,18 +253,8 @@ class Lead:
 
     def _exit(self, label: str, ended: verdict.Exit) -> None:
         self.attempt.ended(label, ended)
-        self._changed()
+        self.telling.changed()
         self._advance()
-
-    def _set_up_ended(self, link: HostLink, header: Header) -> None:
-        self._set_up[link.name] = header["code"] if header["code"] is not None else 128 + header["signal"]
-        code = self._set_up[link.name]
-        if code:
-            last = self.store.last_lines("setup/0", 5)
-            self.fail(sentences.setup_failed(link.name, code, last), state.ORIGIN_JOB, code)
-        elif all(value == 0 for value in self._set_up.values()):
-            self._setup_done = True
-            self._start()
 
     def _advance(self) -> None:
         """After an end: stop the others, or finish."""
@@ -333,9 +272,9 @@ class Lead:
 
     def _stop_ranks(self, why: str, grace: Optional[float], kill: bool = False) -> None:
         """`grace` None: the ranks have ended by themselves, only leftovers are to go."""
-        self._no_limit()
+        self.limits.no_more_of_phase()
         self.watching.pause()
-        self._set_phase(state.STOPPING, why)
+        self.set_phase(state.STOPPING, why)
         order: Dict[str, Any] = {"t": "stop", "attempt": self.attempt.number, "kill": kill}
         order["grace"] = LEFTOVER_GRACE if grace is None else grace
         order["leftovers"] = grace is None
@@ -378,7 +317,7 @@ class Lead:
         self.failure = verdict.failure(judged, attempt.number, text)
         again, why = self.retry.after(judged.first, self.failure, b"\n".join(lines))
         if why:
-            self.say(why)
+            self.telling.say(why)
         if again:
             self.next_attempt()
             return
@@ -402,7 +341,7 @@ class Lead:
         asked = self.asked_to_stop = replace(self.asked_to_stop or asked, kill=asked.kill)
         self.retry.give_up()
         if self.phase in (state.GATHERING, state.CHECKING, state.QUEUED) or not self.hosts:
-            self._no_limit()
+            self.limits.no_more_of_phase()
             self._verdict(state.STOPPED, asked.reason, asked.code, state.ORIGIN_HORA)
             return
         why = self.reason if self._decided else f"stopping: {asked.reason}"
@@ -413,7 +352,7 @@ class Lead:
         if self.phase in state.ENDED or self.exit_code is not None:
             return
         if self._decided:
-            self.note(reason)
+            self.telling.note(reason)
             self.retry.give_up()
             return
         self.exit_code, self.origin = code, origin
@@ -422,40 +361,21 @@ class Lead:
             return
         self._stop_ranks(reason, self.plan.limits.grace)
 
-    def _out_of_time(self) -> None:
-        self.fail(sentences.out_of_time(self.plan.limits.total or 0, "total"), state.ORIGIN_HORA, 124)
-
     def _owner_left(self) -> None:
         if self.phase in state.ENDED:
             self._leave_if_done()
         else:
             self.stop(sentences.CLIENT_GONE)
 
-    def _limit_phase(self, seconds: Optional[float], key: str) -> None:
-        self._no_limit()
-        if seconds is not None:
-            self._limit = self.loop.after(
-                seconds,
-                lambda: self.fail(sentences.phase_limit(self, seconds or 0, key), state.ORIGIN_HORA, 124),
-            )
-
-    def _no_limit(self) -> None:
-        if self._limit is not None:
-            self._limit.cancel()
-            self._limit = None
-
     # --- the verdict ---
 
     def _verdict(self, phase: str, reason: str, code: int, origin: str) -> None:
-        for host, length in self.dropped.items():
-            self.say(sentences.dropped(host, length))
+        self.telling.all_dropped()
         self.exit_code, self.origin = code, origin
         self.ended_at = time.time()
         self.phase, self.reason = phase, reason
-        self._no_limit()
-        if self._total is not None:
-            self._total.cancel()
-        self.documents.final(self.document())
+        self.limits.end()
+        self.documents.final(self.telling.document())
         self.control.end()
         for link in self.hosts.values():
             link.ask({"t": "over"})
@@ -472,52 +392,3 @@ class Lead:
             self.loop.stop()
         elif not any(client.owner for client in self.control.clients):
             self.loop.after(0.2, self._leave_if_done)
-
-    # --- what is told ---
-
-    def say(self, text: str) -> None:
-        self.control.say(text)
-        self.note(text)
-
-    def note(self, text: str) -> None:
-        self.notes = [*self.notes[-99:], text]
-        self._changed()
-
-    def _set_phase(self, phase: str, reason: str) -> None:
-        self.phase, self.reason = phase, reason
-        self._changed()
-
-    def _changed(self) -> None:
-        if self._status_due is None:
-            self._status_due = self.loop.after(STATUS_PAUSE, self._publish)
-
-    def _publish(self) -> None:
-        self._status_due = None
-        if self.phase in state.ENDED:
-            return
-        try:
-            self.documents.status(self.document())
-        except OSError as problem:
-            self._cannot_keep(problem)
-        self.control.new_status()
-
-    def document(self) -> state.RunStatus:
-        return state.RunStatus(
-            id=self.run_info["id"],
-            name=self.run_info["name"],
-            place=self.run_info["place"],
-            phase=self.phase,
-            reason=self.reason,
-            exit_code=self.exit_code if self.phase in state.ENDED else None,
-            origin=self.origin if self.phase in state.ENDED else None,
-            attempt=self.attempt.number,
-            created_at=self.run_info["createdAt"],
-            started_at=self.started_at,
-            ended_at=self.ended_at,
-            framework=self.plan.framework,
-            command=tuple(self.run_info["command"]),
-            members=self.board.document(),
-            first_failure=self.failure,
-            notes=tuple(self.notes),
-            pids=(("lead", os.getpid()), *self.links.pids()),
-        )

@@ -96,7 +96,7 @@ class Links:
         now = self.loop.now()
         if why not in self._refused:
             self._refused[why] = now
-            self.lead.say(why)
+            self.lead.telling.say(why)
         elif self.lead.phase == state.GATHERING and now - self._refused[why] > entrance.REFUSED_LIMIT:
             self.lead.fail(why, state.ORIGIN_HORA, verdict.EXIT_HORA)
 
@@ -156,7 +156,7 @@ class Links:
         elif kind == "gap":
             self.lead.store.gap(link.name, header["to"])
         elif kind == "broken":
-            self.lead.fail(header["why"], state.ORIGIN_HORA, 125)
+            self.lead.fail(header["why"], state.ORIGIN_HORA, verdict.EXIT_HORA)
             if header.get("over"):  # it can't tell us how its ranks ended
                 self.lead.host_lost(link, header["why"])
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from hora import state
-from hora.agent.lead import documents, sentences
+from hora.agent.lead import documents, sentences, verdict
 from hora.agent.lead.attempt import Attempt
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ class Rebuild:
             return
         strangers = sorted(set(lead.hosts) - set(now))
         if strangers:
-            lead.fail(sentences.lost_while_away(strangers), state.ORIGIN_HORA, 125)
+            lead.fail(sentences.lost_while_away(strangers), state.ORIGIN_HORA, verdict.EXIT_HORA)
             return
         self._take_up(now)
 
@@ -92,4 +92,4 @@ class Rebuild:
             lead.event(link, header, body)
         stopped = [label for label, how in lead.attempt.exits.items() if how.stopped]
         if stopped and not lead.attempt.failed:
-            lead.fail(sentences.STOPPED_BEFORE, state.ORIGIN_HORA, 125)
+            lead.fail(sentences.STOPPED_BEFORE, state.ORIGIN_HORA, verdict.EXIT_HORA)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Iterable, Mapping, Sequence
 
 EXIT_HORA = 125
+EXIT_TIME = 124  # as timeout(1) ends
 EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND = 126, 127
 SAME_HOST_ERROR = 0.002  # seconds between two deaths that one reaper may see in either order
 LAST_LINES = 50  # of the first failure, in the report

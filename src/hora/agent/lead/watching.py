@@ -67,9 +67,9 @@ class Watching:
             return  # the ranks have ended while they were asked
         groups = grouping.group(stacks)
         text = f"stalled: no rank has printed or computed anything for {duration(limit)}. {grouping.sentence(groups)}"
-        self.lead.say(text + "\n" + grouping.render(groups))
+        self.lead.telling.say(text + "\n" + grouping.render(groups))
         if self.lead.plan.stall == "kill" and watch.certain(self.lead.loop.now()):
-            self.lead.fail(text, "hora", 124)
+            self.lead.fail(text, state.ORIGIN_HORA, verdict.EXIT_TIME)
 
     # --- silent hosts: report on one sign; a second sign (the place's word, or the limit) ends them ---
 

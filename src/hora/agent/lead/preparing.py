@@ -1,0 +1,99 @@
+"""From hosts that are all here to ranks that start: do they agree, can they reach one another, the set-up."""
+
+from __future__ import annotations
+
+import time
+
+from hora import plan as plans
+from hora import state
+from hora.agent.lead import sentences
+from hora.agent.lead.gathering import differences, ring
+from hora.agent.lead.verdict import EXIT_HORA
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional
+
+    from hora.agent.frames import Header
+    from hora.agent.lead.hosts import HostLink
+
+
+class Preparing:
+    def __init__(self, lead: Any) -> None:
+        self.lead = lead
+        self.set_up = not lead.plan.setup  # once per run, not per attempt
+        self._codes: Dict[str, Optional[int]] = {}  # of the set-up, by host
+
+    # --- do they agree ---
+
+    def begin(self) -> None:
+        lead = self.lead
+        lead.set_phase(state.CHECKING, "checking that the hosts agree")
+        lead.limits.of_phase("start")
+        for link in lead.hosts.values():
+            link.hope(lead.loop.now())
+            self.prepare(link)
+
+    def prepare(self, link: HostLink) -> None:
+        link.gone = False
+        link.serving = link.incarnation
+        link.order({**self.lead.attempt.prepare(link), "alone": len(self.lead.hosts) == 1})
+
+    def prepared(self, link: HostLink, header: Header) -> None:
+        lead = self.lead
+        if header.get("problem"):
+            lead.fail(f"{link.name}: {header['problem']}", state.ORIGIN_HORA, EXIT_HORA)
+            return
+        link.prepared = header
+        if lead.phase != state.CHECKING or not all(host.prepared for host in lead.hosts.values()):
+            return
+        problem = differences(lead.plan, list(lead.hosts.values()))
+        if problem:
+            lead.fail(problem, state.ORIGIN_HORA, EXIT_HORA)
+        elif len(lead.hosts) > 1:
+            ring(lead, self._agreed)
+        else:
+            self._agreed()
+
+    def _agreed(self) -> None:
+        lead = self.lead
+        if lead.phase != state.CHECKING:
+            return
+        if self.set_up:
+            self._start()
+            return
+        lead.set_phase(state.STARTING, f"setting up: {lead.plan.setup[-1]}")
+        for link in lead.hosts.values():
+            self._codes[link.name] = None
+            link.order({"t": "setup", "attempt": lead.attempt.number, "argv": list(lead.plan.setup)})
+
+    # --- the set-up ---
+
+    def no_set_up(self, link: HostLink, header: Header) -> None:
+        """It couldn't be started."""
+        self.lead.fail(f"setup on {link.name}: {header['why']}", state.ORIGIN_JOB, header["code"])
+
+    def set_up_ended(self, link: HostLink, header: Header) -> None:
+        code = header["code"] if header["code"] is not None else 128 + header["signal"]
+        self._codes[link.name] = code
+        if code:
+            last = self.lead.store.last_lines("setup/0", 5)
+            self.lead.fail(sentences.setup_failed(link.name, code, last), state.ORIGIN_JOB, code)
+        elif all(value == 0 for value in self._codes.values()):
+            self.set_up = True
+            self._start()
+
+    # --- the start ---
+
+    def _start(self) -> None:
+        lead = self.lead
+        lead.set_phase(state.STARTING, "starting the ranks")
+        try:
+            orders = lead.attempt.orders(lead.attempt.scene(list(lead.hosts.values())))
+        except plans.PlanError as problem:
+            lead.fail(str(problem), state.ORIGIN_HORA, EXIT_HORA)
+            return
+        for name, order in orders.items():
+            lead.hosts[name].order(order)
+        if lead.started_at is None:
+            lead.started_at = time.time()

@@ -48,6 +48,7 @@ def star(end: str) -> list[str]:
     ("end", "code", "number", "cause"),
     [
         ("sys.exit(3)", 3, None, "exited with code 3"),
+        ("[other.close() for other in others]; time.sleep(0.5); sys.exit(3)", 3, None, "exited with code 3"),
         ("os.kill(os.getpid(), signal.SIGKILL)", 137, 9, "SIGKILL"),
         ("ctypes.string_at(0)", 139, 11, "SIGSEGV"),
         ("os.abort()", 134, 6, "SIGABRT"),

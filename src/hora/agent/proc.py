@@ -267,12 +267,12 @@ def become_subreaper() -> bool:
     return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def die_with_parent(signum: int, expected_parent: int) -> bool:
-    """Ask for a signal when the parent dies.  False: the parent is gone already, or there is no such thing.
+def die_with_parent(signum: int) -> None:
+    """Ask for a signal when the parent dies, where there is such a thing; look afterwards whether it lives.
 
     The signal follows the *thread* that forked: call it in children of a main thread only.
     """
-    return _prctl(_PR_SET_PDEATHSIG, int(signum)) and os.getppid() == expected_parent
+    _prctl(_PR_SET_PDEATHSIG, int(signum))
 
 
 # --- inside ------------------------------------------------------------------------------------------

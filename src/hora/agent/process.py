@@ -134,7 +134,9 @@ def _child(
     code = NOT_EXECUTABLE
     try:
         os.setsid()
-        proc.die_with_parent(signal.SIGKILL, parent)
+        proc.die_with_parent(signal.SIGKILL)
+        if os.getppid() != parent:  # killed before it could be asked
+            os._exit(code)
         signal.set_wakeup_fd(-1)
         for number in _HANDLED:
             signal.signal(number, signal.SIG_DFL)

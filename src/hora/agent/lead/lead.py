@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hora.agent.lead.hosts import HostLink
 
 LINGER = 60.0  # for clients that don't have everything yet
+CAUSE_PAUSE = 1.0  # between an echo and the end of all: what it echoes may be about to end
 LEFTOVER_GRACE = 2.0  # for what ranks leave behind after they ended
 
 
@@ -262,13 +263,25 @@ class Lead:
         if self.phase in (state.STARTING, state.RUNNING):
             self._decided = attempt.failed or attempt.succeeded
             if attempt.failed:
-                first = judging.judge(attempt.exits).first
-                self._stop_ranks(sentences.stopping_after(first), self.plan.limits.grace)
+                self._failed(attempt)
             elif attempt.succeeded:
                 helpers = not attempt.over
                 self._stop_ranks("ending what is left", self.plan.limits.grace if helpers else None)
         if self.phase == state.STOPPING and all(link.gone for link in self.hosts.values()):
             self._attempt_over()
+
+    def _failed(self, attempt: Attempt, waited: bool = False) -> None:
+        """Stop the others; if all that is known is an echo, its cause first gets a moment to end, too.
+
+        A process that exits closes its connections before its end is seen: stopped then, it would not count.
+        """
+        if attempt is not self.attempt or self.phase not in (state.STARTING, state.RUNNING):
+            return
+        first = judging.judge(attempt.exits).first
+        if first.reset and not attempt.over and not waited:
+            self.loop.after(CAUSE_PAUSE, lambda: self._failed(attempt, waited=True))
+            return
+        self._stop_ranks(sentences.stopping_after(first), self.plan.limits.grace)
 
     def _stop_ranks(self, why: str, grace: Optional[float], kill: bool = False) -> None:
         """`grace` None: the ranks have ended by themselves, only leftovers are to go."""

@@ -43,7 +43,7 @@ class Links:
         self.loop.after(PING, self._ping)
         if self.keeper:
             self.loop.on_signal(signal.SIGUSR1, self._look_for_keeper)
-            proc.die_with_parent(signal.SIGUSR1, self.keeper)
+            proc.die_with_parent(signal.SIGUSR1)
             self._look_again()
 
     # --- coming in ---

@@ -30,9 +30,7 @@ class Lead:
         self.lost: list[str] = []
         self.asked: list[Callable[[list[Stack]], None]] = []
         self.requests = SimpleNamespace(stacks=lambda labels, done: self.asked.append(done))
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
+        self.telling = SimpleNamespace(say=self.said.append)
 
     def fail(self, reason: str, origin: str, code: int) -> None:
         self.failed.append((reason, origin, code))

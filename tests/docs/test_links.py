@@ -71,3 +71,18 @@ def test_the_check_tells_good_links_from_bad_ones(work: Path, text: str, problem
         assert [each for each in found if each] == []
     else:
         assert [each for each in found if each and problem in each], found
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    """A page that nothing links to is read by nobody."""
+    documentation = {page for page in pages() if page.is_relative_to(ROOT / "docs")}
+    reached: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        targets = [(page.parent / link.target.partition("#")[0]).resolve() for link in markdown.links(page)]
+        waiting += [target for target in targets if target.suffix == ".md" and target.exists()]
+    assert sorted(documentation - reached) == []

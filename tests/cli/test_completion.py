@@ -43,7 +43,8 @@ def test_runs_are_offered_by_id_and_by_name_the_newest_first(hora: Cli, rank: Ra
         hora("run", "--name", name, "-n", "1", *rank("")).check()
     one, two = status_of(hora, "one")["id"], status_of(hora, "two")["id"]
     assert words(hora, "logs", "") == [two, one, "two", "one"]
-    assert words(hora, "stop", one, "t") == [word for word in (two, "two") if word.startswith("t")]
+    assert words(hora, "stop", one, "") == [two, "two", "one"]  # what stands there already is not offered
+    assert words(hora, "stop", one, "tw") == [word for word in (two, "two") if word.startswith("tw")]
     assert words(hora, "logs", two, "--rank", "") == ["worker-0/0"]
 
 

@@ -71,7 +71,15 @@ def test_the_framework_that_was_found_is_said(hora: Cli, work: Path) -> None:
 
 
 def test_json_is_one_object_on_stdout_and_the_output_goes_to_stderr(hora: Cli, rank: Rank) -> None:
-    done = hora("run", "-n", "2", "-o", "json", *rank("print('hello')\nsys.exit(4 * rank)")).check(4)
+    code = """
+print('hello', flush=True)
+if rank == 0:
+    open('printed', 'w').close()
+while not os.path.exists('printed'):
+    time.sleep(0.01)
+sys.exit(4 * rank)
+"""
+    done = hora("run", "-n", "2", "-o", "json", *rank(code)).check(4)
     found = done.json
     assert "worker-0/0 | hello\n" in done.stderr
     assert found["phase"] == "failed"

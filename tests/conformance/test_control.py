@@ -51,7 +51,8 @@ def test_the_status_of_a_living_run_tells_every_rank(user: User) -> None:
 
 
 def test_the_status_of_an_ended_run_tells_how_every_rank_ended(user: User) -> None:
-    run = user.detached("-n", "2", "sh", "-c", "echo bye; exit $HORA_RANK")
+    # The second one's failure ends the run: the first one shall have ended before.
+    run = user.detached("-n", "2", "sh", "-c", "echo bye; sleep $((2 * HORA_RANK)); exit $HORA_RANK")
     status = user.ended(run)
     assert [(rank["state"], rank["exitCode"]) for rank in user.ranks(run)] == [("exited", 0), ("exited", 1)]
     assert set(status["firstFailure"]) >= FAILURE

@@ -119,7 +119,8 @@ def _candidates(before: list[str], last: str) -> Iterable[str]:
         return [FILES]
     if last.startswith("-"):
         return _options(command, last)
-    return [word for place in places for word in _values(place.complete, ())]
+    offered = [word for place in places for word in _values(place.complete, ())]
+    return [word for word in offered if word.partition("\t")[0] not in before[1:]]  # nobody says a run twice
 
 
 def _options(command: Command, last: str) -> list[str]:

@@ -62,14 +62,17 @@ class Job:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was found out rather than said, such as the framework."""
-        return self.loaded.notes
+        from hora import frameworks
+
+        if frameworks.is_built_in(self.spec.framework):  # whose start pays for no look at what is installed
+            return self.loaded.notes
+        return (*self.loaded.notes, *frameworks.notes())
 
     def submission(self, attached: bool = True) -> Submission:
         """The job with its plan: what a place takes."""
         from hora import frameworks
 
-        plan = frameworks.get(self.spec.framework).plan(self.spec)
-        return Submission(self.spec, plan, self.notes, attached)
+        return Submission(self.spec, frameworks.plan(self.spec), self.notes, attached)
 
     def render(self, on: str = "local") -> str:
         """What `submit` would make there, as text; nothing is started."""

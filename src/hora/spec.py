@@ -15,6 +15,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 FRAMEWORKS = ("plain", "mpi", "torch", "jax", "tensorflow", "dask")  # others come by entry point
 VOLUME_KINDS = ("pvc", "nfs", "azureFile", "hostPath", "csi", "memory", "scratch", "configMap", "secret")
+COMING = ("jax", "tensorflow", "dask")  # of them: named already, made by a later version
 SERVICES = ("tensorboard", "jupyter", "dask")
 
 

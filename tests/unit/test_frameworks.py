@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from helpers.cli import Cli
 from helpers.plans import a_job, on_one_host
 from hora import frameworks
 from hora.errors import HoraError, UsageError
@@ -129,6 +131,47 @@ def test_a_broken_third_party_framework_is_named_with_its_package(
         frameworks.get("circus")
 
 
+BAD_PLANS = [
+    (
+        GOOD.replace("return launch_plan", "from hora.plan import Host; return launch_plan").replace(
+            '"1"', 'Host("ps")'
+        ),
+        "made a plan that can't run: the plan has no role 'ps'; it has worker",
+        125,
+    ),
+    ("def plan(spec): raise ValueError('boom')", "can't plan this job: ValueError: boom", 2),
+    ("def plan(spec): return 3", "made a plan that can't run: it is no LaunchPlan but int", 125),
+]
+
+
+@pytest.mark.parametrize(("code", "what", "exit_code"), BAD_PLANS)
+@pytest.mark.parametrize("command", ["run", "render"])
+def test_a_bad_plan_of_a_third_party_is_refused_with_its_package_before_a_run_is_made(
+    installed: Any, tmp_path: Path, hora: Cli, command: str, code: str, what: str, exit_code: int
+) -> None:
+    installed("circus = circus_hora", code)
+    env = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])}
+    done = hora(command, "-n", "2", "--framework", "circus", "true", env=env).check(exit_code)
+    assert done.stderr == f"hora: framework: 'circus', from the package circus 1.0, {what}\n"
+    assert done.stdout == ""
+    assert "there are no runs" in hora("ps").check().stderr
+
+
+def test_the_command_line_runs_third_party_frameworks_offers_them_and_says_which_are_not_used(
+    installed: Any, tmp_path: Path, hora: Cli
+) -> None:
+    installed("circus = circus_hora\ntorch = circus_hora\njax = circus_hora", GOOD)
+    env = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])}
+    done = hora("run", "-n", "2", "--framework", "circus", "printenv", "RING", env=env).check()
+    assert sorted(done.lines) == ["worker-0/0 | 1", "worker-1/0 | 1"]
+    passed_over = "hora: the package circus 1.0 offers a framework 'torch': not used, since Hora has its own"
+    assert passed_over in done.stderr.splitlines()
+    assert "circus" in hora("__complete", "run", "--framework", "", env=env).lines
+    wrong = hora("run", "--framework", "circu", "true", env=env).check(2).stderr
+    allowed = "plain, mpi, torch, jax, tensorflow, dask or circus"
+    assert wrong == f"hora: --framework: must be {allowed}, got 'circu'; did you mean circus?\n"
+
+
 # --- a plan that does not hold together -------------------------------------------------------
 
 WORKER = RolePlan("worker", 2, ("true",), ports=("tf",), rank_ports=("peer",))
@@ -151,7 +194,7 @@ WORKER = RolePlan("worker", 2, ("true",), ports=("tf",), rank_ports=("peer",))
 def test_a_plan_that_names_what_is_not_there_is_refused(change: dict[str, Any], what: str) -> None:
     plan = LaunchPlan("j", "circus", (replace(WORKER, **change),), EndRule(("worker",)))
     with pytest.raises(HoraError, match=f"the framework 'circus' made a plan that can't run: .*{what}"):
-        base.checked(plan, "circus")
+        base.checked(plan, "the framework 'circus'")
 
 
 def test_a_plan_needs_an_end_and_one_role_per_name() -> None:

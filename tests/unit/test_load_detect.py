@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hora.load import Overrides, load_job
 from hora.load.detect import MAX_SCRIPT, Found, Script, default_name, detect, script_of, simple_commands
 
 
@@ -198,6 +199,27 @@ def test_a_folder_is_run_by_its_main_module() -> None:
     Path("app/__main__.py").write_text("import jax\n")
     assert detect(("python", "app"), ".").framework == "jax"
     assert detect(("python", "-m", "app"), ".").framework == "jax"
+
+
+@pytest.mark.parametrize(
+    ("code", "framework", "why"),
+    [
+        ("import dask\n", "dask", "train.py:1 imports dask"),
+        ("import flax\n", "jax", "train.py:1 imports flax"),
+        ("import tensorflow as tf\ntf.distribute\n", "tensorflow", "train.py:2 uses tf.distribute"),
+    ],
+)
+def test_a_framework_that_was_only_found_and_comes_later_does_not_refuse_the_run(
+    code: str, framework: str, why: str
+) -> None:
+    Path("train.py").write_text(code)
+    Path("job.yaml").write_text("command: python train.py\n")
+    fast = load_job(None, Overrides(command=("python", "train.py")))
+    full = load_job("job.yaml")
+    assert fast.spec.framework == full.spec.framework == "plain"
+    [note] = fast.notes
+    assert full.notes == fast.notes
+    assert note.startswith(f"framework plain: {why}, and {framework!r} comes with a later version of Hora;")
 
 
 @given(

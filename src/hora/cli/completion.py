@@ -171,9 +171,10 @@ def _values(kind: str, allowed: tuple[str, ...]) -> list[str]:
     if kind == "shells":
         return list(SCRIPTS)
     if kind == "frameworks":
+        from hora import frameworks
         from hora.spec import FRAMEWORKS
 
-        return list(FRAMEWORKS)
+        return list(dict.fromkeys((*FRAMEWORKS, *frameworks.names())))
     if kind == "places":
         from hora import places
 

@@ -26,7 +26,7 @@ def run(words: Words) -> int:
     try:
         job = job_of(words)
         if not words.flag("quiet"):
-            for note in (*job.loaded.notes, *places.get(place).remarks(job.loaded.spec)):
+            for note in (*job.notes, *places.get(place).remarks(job.loaded.spec)):
                 out.tell(f"hora: {note}")
         from hora import api
 
@@ -54,7 +54,7 @@ def _detached(started: Run, words: Words) -> int:
 def render(words: Words) -> int:
     """The very thing that would be submitted."""
     job = job_of(words)
-    for note in job.loaded.notes:
+    for note in job.notes:
         out.tell(f"hora: {note}")
     out.result(places.get(words.text("on") or DEFAULT_PLACE).render(job.submission()))
     return 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from hora.errors import UsageError
+from hora.errors import HoraError, UsageError
+from hora.spec import COMING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ _BUILT_IN = {
     "mpi": "hora.frameworks.mpi",
     "torch": "hora.frameworks.torch",
 }
-_COMING = ("jax", "tensorflow", "dask")
 
 
 def get(name: str) -> Framework:
@@ -41,10 +41,10 @@ def get(name: str) -> Framework:
     for entry in _entry_points():
         if entry.name == name:
             return _load(entry)
-    if name in _COMING:
+    if name in COMING:
         raise UsageError(
-            f"framework: {name!r} comes with a later version of Hora; until then use 'plain', which gives "
-            "each rank its number, the world size and its peers' addresses in HORA_* variables"
+            f"framework: {name!r} comes with a later version of Hora; until then use 'plain' (--framework "
+            "plain), which gives each rank its number, the world size and its peers' addresses in HORA_* variables"
         )
     raise UsageError(f"framework: {name!r} is unknown{_nearest(name)}; allowed: {', '.join(names())}")
 
@@ -53,7 +53,21 @@ def plan(spec: JobSpec) -> LaunchPlan:
     """The plan of a job, made by its framework and checked."""
     from hora.frameworks.base import checked
 
-    return checked(get(spec.framework).plan(spec), spec.framework)
+    framework = get(spec.framework)
+    if spec.framework in _BUILT_IN:
+        return checked(framework.plan(spec), f"the framework {spec.framework!r}")
+    whose = _whose(next(entry for entry in _entry_points() if entry.name == spec.framework))
+    try:
+        made = framework.plan(spec)
+    except HoraError:
+        raise  # in words
+    except Exception as error:  # somebody else's code, as in _load
+        raise UsageError(f"{whose} can't plan this job: {type(error).__name__}: {error}") from error
+    return checked(made, whose)
+
+
+def is_built_in(name: str) -> bool:
+    return name in _BUILT_IN
 
 
 def names() -> list[str]:
@@ -77,12 +91,16 @@ def _entry_points(*, all_of_them: bool = False) -> list[EntryPoint]:
     return [entry for entry in found if all_of_them or entry.name not in _BUILT_IN]
 
 
+def _whose(entry: EntryPoint) -> str:
+    return f"framework: {entry.name!r}, from the package {_package(entry)},"
+
+
 def _package(entry: EntryPoint) -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
 
 
 def _load(entry: EntryPoint) -> Framework:
-    whose = f"framework: {entry.name!r}, from the package {_package(entry)},"
+    whose = _whose(entry)
     try:
         framework: Any = entry.load()
     except Exception as error:  # somebody else's code: whatever it raises, the person gets one sentence
@@ -97,5 +115,5 @@ def _load(entry: EntryPoint) -> Framework:
 def _nearest(name: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name.lower(), [*names(), *_COMING], n=1)
+    near = get_close_matches(name.lower(), [*names(), *COMING], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -129,9 +129,11 @@ def _with_peers(roles: tuple[RolePlan, ...]) -> tuple[RolePlan, ...]:
     return tuple(replace(role, env=role.env + peers) if role in open_ else role for role in roles)
 
 
-def checked(plan: LaunchPlan, framework: str) -> LaunchPlan:
+def checked(plan: Any, whose: str) -> LaunchPlan:
     """The plan, if it holds together: one that names what isn't there shall fail here, not on a cluster."""
     try:
+        if not isinstance(plan, LaunchPlan):
+            raise PlanError(f"it is no LaunchPlan but {type(plan).__name__}")
         for role in plan.roles:
             _check_role(plan, role)
         for name in plan.end.decides:
@@ -140,7 +142,7 @@ def checked(plan: LaunchPlan, framework: str) -> LaunchPlan:
             raise PlanError("no role decides when the run ends")
         return plan
     except PlanError as error:
-        raise HoraError(f"the framework {framework!r} made a plan that can't run: {error}") from error
+        raise HoraError(f"{whose} made a plan that can't run: {error}") from error
 
 
 def _check_role(plan: LaunchPlan, role: RolePlan) -> None:

@@ -10,10 +10,10 @@ import os
 
 from hora import names
 from hora.load import quantities, values
-from hora.load.detect import default_name, detect
+from hora.load.detect import PLAIN, default_name, detect
 from hora.load.here import here
 from hora.load.overrides import Loaded, Overrides
-from hora.spec import FRAMEWORKS, JobSpec, RoleSpec, Timeouts
+from hora.spec import COMING, FRAMEWORKS, JobSpec, RoleSpec, Timeouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,6 +69,10 @@ def found_framework(command: tuple[str, ...], folder: str) -> tuple[str, tuple[s
     found = detect(command, folder)
     if not found.why:
         return found.framework, ()
+    if found.framework in COMING and found.framework not in values.third_party_frameworks():
+        later = f"{found.why}, and {found.framework!r} comes with a later version of Hora"
+        until = "until then each rank finds its number, the world size and its peers' addresses in HORA_* variables"
+        return PLAIN, (f"framework {PLAIN}: {later}; {until}",)
     advice = "" if found.read else "; name another with --framework"
     return found.framework, (f"framework {found.framework}: {found.why}{advice}",)
 

@@ -11,7 +11,7 @@ from hora import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 
@@ -187,7 +187,7 @@ def label_value(value: Any) -> str:
 def choice(*allowed: str) -> Callable[[Any], str]:
     def parse(value: Any) -> str:
         if value not in allowed or not isinstance(value, str):
-            raise ValueError(f"must be {one_of(allowed)}, got {shown(value)}")
+            raise ValueError(f"must be {one_of(allowed)}, got {shown(value)}{_meant(value, allowed)}")
         return str(value)
 
     return parse
@@ -197,15 +197,42 @@ def one_of(allowed: tuple[str, ...]) -> str:
     return allowed[0] if len(allowed) == 1 else f"{', '.join(allowed[:-1])} or {allowed[-1]}"
 
 
+def _meant(value: Any, allowed: tuple[str, ...], elsewhere: Mapping[str, str] | None = None) -> str:
+    """The word that was probably meant, as the end of a sentence."""
+    import difflib
+
+    if not isinstance(value, str):
+        return ""
+    lower = {word.lower(): word for word in allowed}
+    near = difflib.get_close_matches(value.lower(), lower, n=1)
+    meant = (elsewhere or {}).get(value.lower()) or (lower[near[0]] if near else "")
+    return f"; did you mean {meant}?" if meant else ""
+
+
+# What people call a framework.
+_FRAMEWORKS: Mapping[str, str] = {
+    "pytorch": "torch",
+    "ddp": "torch",
+    "torchrun": "torch",
+    "tf": "tensorflow",
+    "keras": "tensorflow",
+    "horovod": "mpi",
+    "openmpi": "mpi",
+    "mpirun": "mpi",
+    "flax": "jax",
+}
+
+
 def framework(value: Any) -> str:
     from hora.spec import FRAMEWORKS
 
-    if isinstance(value, str) and (value in FRAMEWORKS or value in _third_party_frameworks()):
+    if isinstance(value, str) and (value in FRAMEWORKS or value in third_party_frameworks()):
         return str(value)
-    raise ValueError(f"must be {one_of(FRAMEWORKS + _third_party_frameworks())}, got {shown(value)}")
+    allowed = tuple(dict.fromkeys(FRAMEWORKS + third_party_frameworks()))
+    raise ValueError(f"must be {one_of(allowed)}, got {shown(value)}{_meant(value, allowed, _FRAMEWORKS)}")
 
 
-def _third_party_frameworks() -> tuple[str, ...]:
+def third_party_frameworks() -> tuple[str, ...]:
     from importlib.metadata import entry_points
 
     return tuple(sorted({entry.name for entry in entry_points(group="hora.frameworks")}))

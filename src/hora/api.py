@@ -345,7 +345,8 @@ def call(
     """Run `function(*arguments)` on every rank and return the results in rank order.
 
     `keys` are those of the job file (env, framework, resources, ...).  What the ranks print goes to stderr
-    (`echo`).  RemoteError when a rank raises, with its traceback, and its exception as the cause.
+    (`echo`).  What the first failing rank raises is raised here, its traceback in the RemoteError that is its
+    `__cause__`; RemoteError itself where that exception can't travel, and where a rank dies or calls exit.
     The function, its arguments and its results travel by cloudpickle, so closures and lambdas may.
     """
     from hora import calling

@@ -107,7 +107,11 @@ def _results(run: Run, status: RunStatus) -> list[Any]:
         label = status.first_failure.label if status.first_failure is not None else ""
         kind, text, value = found.get(label, ("", "", None))
         if kind == _RAISED:
-            raise RemoteError(f"{label} raised:\n{text}", status) from _exception(value)
+            told = RemoteError(f"{label} raised:\n{text}", status)
+            remote = _exception(value)
+            if remote is None:
+                raise told
+            raise remote from told
         raise RemoteError(f"run {run.id} {status.phase}: {status.reason}", status)
     order = sorted(
         (rank.rank, f"{member.name}/{rank.number}") for member in status.members for rank in member.ranks
@@ -126,13 +130,13 @@ def _value(label: str, pickled: bytes) -> Any:
         raise RemoteError(f"the result of {label} can't be read here: {problem}") from problem
 
 
-def _exception(pickled: bytes | None) -> BaseException | None:
-    """The remote exception; None where its class can't be made here."""
+def _exception(pickled: bytes | None) -> Exception | None:
+    """The remote exception; None where its class can't be made here, and where raising it would end the caller."""
     try:
         found = pickle.loads(pickled) if pickled else None
     except Exception:  # noqa: BLE001 - unpickling runs whatever code the class has; its text was told
         return None
-    return found if isinstance(found, BaseException) else None
+    return found if isinstance(found, Exception) else None  # neither SystemExit nor KeyboardInterrupt
 
 
 # --- on the rank -------------------------------------------------------------------------------------
@@ -173,7 +177,7 @@ def _leave(kind: str, text: str, value: Any) -> None:
         pickled: bytes | None = cloudpickle.dumps(value)
     except Exception as problem:
         if kind == _RETURNED:
-            raise TypeError(f"the function's result can't travel back: {problem}") from problem
+            raise RemoteError(f"the function's result can't travel back: {problem}") from problem
         pickled = None  # an exception that can't travel: its text does
     target = os.environ["HORA_RESULT"]
     with open(target + ".new", "wb") as file:

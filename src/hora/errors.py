@@ -31,6 +31,9 @@ class JobFileError(UsageError):
         super().__init__("\n".join(problems))
         self.problems = problems
 
+    def __reduce__(self) -> tuple[type[JobFileError], tuple[list[str]]]:  # its text is no list of problems
+        return type(self), (self.problems,)
+
 
 class PlaceError(HoraError):
     """The place (this machine, a host, a cluster) refused or can't be reached."""
@@ -64,4 +67,4 @@ class JobFailed(HoraError):
 
 
 class RemoteError(JobFailed):
-    """A function called on the ranks raised; `__cause__` is the remote exception where it could travel."""
+    """A function called on the ranks failed: with the remote traceback, the cause of the exception that travelled."""

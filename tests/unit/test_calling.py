@@ -88,14 +88,23 @@ def test_the_remote_exception_is_raised_with_its_traceback() -> None:
             raise KeyError("weights")
         signal.pause()
 
-    with pytest.raises(hora.RemoteError, match=r"worker-1/0 raised:\nTraceback") as caught:
+    with pytest.raises(KeyError) as caught:
         hora.call(broken, workers=2, timeouts={"grace": 1}, echo=False)
-    assert isinstance(caught.value.__cause__, KeyError)
-    assert caught.value.__cause__.args == ("weights",)
-    assert 'raise KeyError("weights")' in str(caught.value)
-    assert "on_rank" not in str(caught.value), "the traceback is the user's, not ours"
-    assert caught.value.status.first_failure.rank == 1
-    assert caught.value.exit_code == 1
+    assert caught.value.args == ("weights",)
+    told = caught.value.__cause__
+    assert isinstance(told, hora.RemoteError)
+    assert str(told).startswith("worker-1/0 raised:\nTraceback")
+    assert 'raise KeyError("weights")' in str(told)
+    assert "on_rank" not in str(told), "the traceback is the user's, not ours"
+    assert told.status.first_failure.rank == 1
+    assert told.exit_code == 1
+
+
+def test_our_own_errors_travel_as_any_other() -> None:
+    with pytest.raises(hora.JobFileError) as caught:
+        hora.call(lambda: hora.Job(comand="x", workers=0), echo=False)  # type: ignore[call-arg]
+    assert len(caught.value.problems) >= 2
+    assert str(caught.value) == "\n".join(caught.value.problems)
 
 
 def test_an_exception_that_can_not_be_made_again_is_told_in_text() -> None:
@@ -150,7 +159,7 @@ def test_a_rank_that_leaves_without_a_result_is_named() -> None:
 def test_a_function_that_calls_exit_is_told_as_that() -> None:
     with pytest.raises(hora.RemoteError, match="SystemExit: 3") as caught:
         hora.call(sys.exit, 3, echo=False)
-    assert isinstance(caught.value.__cause__, SystemExit)
+    assert caught.value.__cause__ is None
 
 
 def test_a_result_of_100_mib_comes_whole() -> None:

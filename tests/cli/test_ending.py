@@ -82,6 +82,20 @@ def test_rm_forgets_ended_runs_and_refuses_living_ones_with_the_way_out(
     assert hora("rm").check(2).stderr.startswith("hora: rm: name runs, or say --ended")
 
 
+def test_a_run_that_is_named_twice_is_removed_once_and_no_other(hora: Cli, rank: Rank) -> None:
+    command = rank("")
+    ids = []
+    for _ in range(3):
+        hora("run", "--name", "zug", "-n", "1", *command).check()
+        ids.append(status_of(hora, "zug")["id"])
+    assert hora("rm", "zug", "zug", ids[2]).check().stderr == f"hora: {ids[2]} is gone\n"
+    assert [run["id"] for run in hora("ps", "-o", "json").json] == ids[:2]
+    told = hora("rm", "nosuch", "zug").check(2).stderr
+    assert f"hora: {ids[1]} is gone\n" in told
+    assert "no run 'nosuch'" in told
+    assert hora("stop", "zug", ids[0]).check().stderr.count("\n") == 1
+
+
 def test_wait_ends_with_the_code_of_the_run(
     hora: Cli, rank: Rank, work: Path, alive: Callable[..., str]
 ) -> None:

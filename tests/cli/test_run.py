@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -99,6 +100,25 @@ def test_yaml_says_the_same_as_json(hora: Cli, rank: Rank) -> None:
 
     found = yaml.safe_load(hora("run", "-n", "1", "-o", "yaml", *rank("")).check().stdout)
     assert hora("status", found["id"], "-o", "json").json == found
+
+
+def test_json_of_words_that_are_not_utf_8_is_utf_8_all_the_same(hora: Cli, work: Path) -> None:
+    word = os.fsdecode(b"caf\xe9")
+    assert json.loads(hora("render", "true", word).check().stdout)["roles"][0]["command"] == ["true", word]
+    for command in (
+        ("run", "-n", "1", "-o", "json", "true", word),
+        ("ps", "-o", "json"),
+        ("status", "-o", "json"),
+    ):
+        with hora.start(*command, stderr=subprocess.DEVNULL) as process:
+            out, _ = process.communicate(timeout=60)
+        found = json.loads(out.decode("utf-8"))
+        assert (found[0] if command[0] == "ps" else found)["command"] == ["true", word]
+
+
+def test_any_key_may_be_set_without_a_job_file_also_the_command(hora: Cli) -> None:
+    assert hora("run", "--set", "command=[echo, hi]", "-n", "1").check().lines == ["worker-0/0 | hi"]
+    assert "command: is needed" in hora("run", "--set", "name=x").check(2).stderr
 
 
 def test_timestamps_and_no_prefix_change_the_lines(hora: Cli, rank: Rank) -> None:

@@ -229,6 +229,28 @@ def test_any_key_can_be_set(assignment: str, text: str) -> None:
     assert load(base, sets=(assignment,)) == load(changed)
 
 
+@pytest.mark.parametrize(
+    ("assignments", "text"),
+    [
+        (("volumes.0.mount=/data", "volumes.0.pvc=ck"), "volumes: [{mount: /data, pvc: ck}]"),
+        (("volumes.0={mount: /a, pvc: b}", "volumes.1={mount: /c, pvc: d}"),
+         "volumes: [{mount: /a, pvc: b}, {mount: /c, pvc: d}]"),
+        (("network.allowFrom.0=10.0.0.0/8",), "network: {allowFrom: [10.0.0.0/8]}"),
+        (("placement.tolerations.0.key=gpu",), "placement: {tolerations: [{key: gpu}]}"),
+        (("kubernetes.imagePullSecrets.0=a",), "kubernetes: {imagePullSecrets: [a]}"),
+        (("kubernetes.labels.0=a",), 'kubernetes: {labels: {"0": a}}'),
+        (("roles.worker.volumes.0={mount: /a, pvc: b}",), "roles: {worker: {volumes: [{mount: /a, pvc: b}]}}"),
+    ],
+)  # fmt: skip
+def test_a_list_that_is_not_there_yet_begins_with_item_0(assignments: tuple[str, ...], text: str) -> None:
+    assert load(COMMAND, sets=assignments) == load(COMMAND + text)
+
+
+def test_a_command_can_be_set_without_a_file() -> None:
+    for sets in (("command=[echo, hi]",), ("command.0=echo", "command.1=hi")):
+        assert load_job(None, Overrides(sets=sets)).spec.roles[0].command == ("echo", "hi")
+
+
 def test_later_assignments_win() -> None:
     spec = load(COMMAND, sets=("env.A=1", "env.A=2", "workers=3", "env={B: 4}"), workers=2)
     assert spec.roles[0].replicas == 3
@@ -249,6 +271,10 @@ def test_later_assignments_win() -> None:
         (
             "volumes.7.mount=/x",
             "--set volumes.7.mount: is in a list: 7 must be a number from 0 to 1, the last of which appends",
+        ),
+        (
+            "network.allowFrom.team=x",
+            "--set network.allowFrom.team: is in a list: team must be a number from 0",
         ),
         ("volumes.first.mount=/x", "--set volumes.first.mount: is in a list: first must be a number"),
         ("volumes.0=null", "--set volumes.0: one item of a list can't be taken away: set the whole list"),

@@ -33,7 +33,8 @@ def _to_stop(words: Words) -> list[Run]:
     if words.many("run") and words.flag("all"):
         raise UsageError("stop: name runs or say --all, not both")
     if words.many("run"):
-        return [api.get_run(name, place) for name in words.many("run")]
+        named = [api.get_run(name, place) for name in words.many("run")]
+        return list({run.id: run for run in named}.values())
     alive = [status for status in api.list_runs(place) if not status.ended]
     if len(alive) > 1 and not words.flag("all"):
         names = report.few(tuple(f"{status.id} ({status.name})" for status in alive))
@@ -51,9 +52,15 @@ def rm(words: Words) -> int:
     if words.flag("ended"):
         names = tuple(status.id for status in api.list_runs(place) if status.ended)
     problems = []
-    for name in names:
+    runs: dict[str, Run] = {}
+    for name in names:  # all before any is gone: a name then means an older run
         try:
             run = api.get_run(name, place)
+            runs[run.id] = run
+        except UsageError as problem:
+            problems.append(str(problem))
+    for run in runs.values():
+        try:
             run.delete()
         except UsageError as problem:
             problems.append(str(problem))

@@ -62,7 +62,13 @@ def structured(data: Any, form: str) -> None:
         return
     import json
 
-    result(json.dumps(data, indent=2, ensure_ascii=False))
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    if not text.isascii():
+        import re
+
+        # Bytes of arguments that are no UTF-8 are lone surrogates here: as they are they would spoil the document.
+        text = re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    result(text)
 
 
 def coloured(fd: int) -> bool:

@@ -65,7 +65,7 @@ def job_of(words: Words) -> Job:
 
     file = words.text("job_yaml")
     overrides = overrides_of(words)
-    if file is None and not overrides.command:
+    if file is None and not overrides.command and not overrides.sets:
         raise _nothing_to_run(words)
     return api.Job.of(load.load_job(file, overrides))
 

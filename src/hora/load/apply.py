@@ -8,6 +8,7 @@ from typing import Any
 
 from hora.load import quantities, source, values
 from hora.load.flags import FLAGS, Flag
+from hora.load.keys import is_list
 from hora.load.overrides import Overrides
 from hora.load.problems import Problems
 from hora.load.source import Path
@@ -203,7 +204,7 @@ class Overlay:
             real = (*real, key)
             below = _step(at, key)
             if _is_nothing(below):
-                below = {}
+                below = [] if is_list(real) else {}
                 problem = _store(at, key, below)
                 if problem:
                     return problem

@@ -9,7 +9,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from hora.load.models import JobKeys, Keys
-from hora.load.rules import Rule
+from hora.load.rules import LIST_OR_TEXT, Rule
 from hora.load.source import Path
 from hora.record import Record
 
@@ -62,6 +62,13 @@ def model_at(path: Path, top: type[Keys] = JobKeys) -> type[Keys] | None:
             return None
         model, inside = key.model, key.shape != ONE
     return None if inside else model
+
+
+def is_list(path: Path) -> bool:
+    """Whether a list stands at a path of a job file, or can."""
+    model = model_at(path[:-1])
+    key = keys_of(model).get(str(path[-1])) if model is not None else None
+    return key is not None and (key.shape == LIST or (key.rule is not None and key.rule.kind == LIST_OR_TEXT))
 
 
 def walk(model: type[Keys] = JobKeys, path: str = "") -> Iterator[tuple[str, Key]]:

@@ -67,6 +67,7 @@ def _size(low: int) -> Rule:
     return Rule(quantities.size(low), "size", either, f"{quantities.size_text(low)} or more")
 
 
+LIST_OR_TEXT = "list or text"
 _LABEL_PATTERN = "^[a-z]([a-z0-9-]*[a-z0-9])?$"
 _DURATION = {"type": "string", "examples": ["90s", "10m", "24h"]}
 _SCALAR = {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}
@@ -105,7 +106,7 @@ LabelKey = Annotated[str, _text(values.label_key, "name, or domain/name")]
 LabelValue = Annotated[str, Rule(values.label_value, "text", _SCALAR, "a Kubernetes label's value")]
 Command = Annotated[
     tuple[str, ...],
-    Rule(values.command, "list or text", _WORDS, "a list of words, or one line split as a shell would"),
+    Rule(values.command, LIST_OR_TEXT, _WORDS, "a list of words, or one line split as a shell would"),
 ]
 InterfaceName = Annotated[str, _text(values.interface, "auto, or the name of an interface")]
 Peer = Annotated[str, _text(values.peer, "addresses (10.0.0.0/8), or a namespace")]

@@ -13,7 +13,7 @@ BIN = Path(sys.executable).parent
 
 # What travels to hosts, where Python may be as old as 3.8.
 MODULES = ("__init__", "plan", "record", "scene", "starts", "state", "symbols")
-PAGES = ("api", "cli", "job-file")  # reference pages that are made from the code
+PAGES = ("api", "cli", "faults", "job-file")  # reference pages that are made from the code
 ON_HOSTS = [*(f"src/hora/{name}.py" for name in MODULES), "src/hora/agent"]
 
 

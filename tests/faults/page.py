@@ -6,6 +6,7 @@ import random
 
 from faults.cases import SEEDS, TABLE, UNDER_MPI, Case, scattered
 from faults.lab import GONE_WITHIN
+from faults.survived import table
 
 DEFAULT_COUNT = 250  # of scripts/faults
 
@@ -104,7 +105,7 @@ FALLS = (
 
 def page() -> str:
     rows = [f"| {' | '.join(row)} |" for row in FALLS]
-    return HEAD + "\n".join(rows) + "\n" + OTHERS + counts() + "\n" + LONG
+    return HEAD + "\n".join(rows) + "\n" + OTHERS + counts() + "\n" + LONG + ELSE + table()
 
 
 def counts() -> str:
@@ -132,4 +133,12 @@ def _count(kind: str, group: list[Case]) -> str:
 LONG = f"""The random moments are in the first phases of a run, while it writes, while it is being stopped, and while it
 stops after a failure. `scripts/faults` goes on with {DEFAULT_COUNT} more, or for hours (`--hours 8`); a seed always means the
 same fault.
+"""
+
+ELSE = """
+## All that is survived
+
+Every test of the suites `faults`, `link` and `survival`, and what other suites have of the kind: real processes, real
+signals, real sockets and disks. `scripts/fuzz` goes on with broken job files of its own making.
+
 """

@@ -9,6 +9,7 @@ import pytest
 
 from faults.cases import SINGLES, Case
 from faults.page import DEFAULT_COUNT, FALLS, page
+from faults.survived import OWN, ROWS, collected
 from hora.state import FAILED, STOPPED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,6 +18,12 @@ PAGE = ROOT / "docs" / "reference" / "faults.md"
 
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run scripts/docs-faults"
+
+
+def test_every_test_of_these_suites_is_counted_once() -> None:
+    for test in collected():
+        rows = [what for what, names in ROWS if test.startswith(names)]
+        assert len(rows) == (0 if test.startswith(OWN) else 1), f"{test} is counted in {rows}"
 
 
 def test_the_long_run_has_as_many_faults_as_the_page_says() -> None:

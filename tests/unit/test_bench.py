@@ -25,7 +25,7 @@ def bench(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["start", "output", "command", "ranks", "memory", "demo"])
+@pytest.mark.parametrize("name", ["start", "output", "agents", "command", "ranks", "memory", "demo"])
 @pytest.mark.leaks
 def test_each_benchmark_runs_quickly_and_keeps_its_figures(name: str, work: Path) -> None:
     done = bench(work, name, "--quick")

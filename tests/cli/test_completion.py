@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from helpers.cli import Cli
+from helpers.terminal import Terminal
 
 from .conftest import Rank, status_of
 
@@ -121,8 +123,75 @@ def test_bash_completes_commands_options_values_runs_and_files(
     assert "rank1.py" not in bash("hora run --code ra")
 
 
-@pytest.mark.parametrize("shell", [name for name in ("bash", "zsh", "fish") if shutil.which(name)])
+def needs(shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell} here: scripts/shells gets it")
+
+
+def test_zsh_completes_commands_options_values_runs_and_files(
+    program: Path, hora: Cli, rank: Rank, work: Path
+) -> None:
+    needs("zsh")
+    hora("run", "--name", "digits", "-n", "1", *rank("")).check()
+    (work / "two words.yaml").write_text("")
+    env = {"PATH": f"{program}{os.pathsep}{os.environ['PATH']}"}
+    with Terminal(["zsh", "-f", "-i"], cwd=work, env=env) as shell:
+        # What the keys have made of a line is told word by word: Ctrl-A goes to its beginning.
+        shell.send("PS1='ready> '; said() { print -r -- \"said:${(j:|:)@}:\" }; unsetopt prompt_sp\r")
+        shell.send(
+            "autoload -Uz compinit; compinit -D -u; eval \"$(hora completion zsh)\"; print -r -- be''gun\r"
+        )
+        shell.expect("^begun$")
+        for line, said in (
+            ("hora stat", "hora|status"),
+            ("hora run --restar", "hora|run|--restarts"),
+            ("hora run --stall k", "hora|run|--stall|kill"),
+            ("hora logs dig", "hora|logs|digits"),
+            ("hora run two", "hora|run|two words.yaml"),
+            ("hora run -n 2 python rank", "hora|run|-n|2|python|rank1.py"),
+        ):
+            shell.send(f"{line}\t\x01said \r")
+            assert shell.expect(r"^said:(.*?)\|?:$")[1] == said
+        shell.expect("ready> ")
+        shell.send("hora run --stall \t")
+        shell.expect(r"kill\s+report|report\s+kill")  # without a description, since there is none
+        shell.send("\x15exit\r")
+        assert shell.wait() == 0
+
+
+def test_fish_completes_commands_options_values_runs_and_files(
+    program: Path, hora: Cli, rank: Rank, work: Path
+) -> None:
+    needs("fish")
+    hora("run", "--name", "digits", "-n", "1", *rank("")).check()
+    (work / "two words.yaml").write_text("")
+    (work / "hora.fish").write_text(hora("completion", "fish").check().stdout)
+
+    def complete(line: str) -> list[str]:
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", "source hora.fish; complete -C $argv[1]", line],
+            cwd=work,
+            env={**os.environ, "PATH": f"{program}{os.pathsep}{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done
+        return [found.partition("\t")[0] for found in done.stdout.splitlines()]
+
+    assert complete("hora stat") == ["status"]
+    assert complete("hora run --restar") == ["--restarts"]
+    assert complete("hora run --stall k") == ["kill"]
+    assert complete("hora run --stall=k") == ["--stall=kill"]
+    assert complete("hora logs dig") == ["digits"]
+    assert any("words.yaml" in found for found in complete("hora run two"))
+    assert "rank1.py" in complete("hora run -n 2 python rank")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_script_is_understood_by_its_shell(hora: Cli, work: Path, shell: str) -> None:
+    needs(shell)
     script = hora("completion", shell).check().stdout
     (work / "script").write_text(script)
     check = ["--no-execute"] if shell == "fish" else ["-n"]

@@ -58,7 +58,8 @@ _hora() {
             $'\tfolders') _files -/ ;;
             $'\tprograms') _command_names -e ;;
             '') ;;
-            *) found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}") ;;
+            *$'\t'*) found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}") ;;
+            *) found+=("${line//:/\\:}") ;;
         esac
     done
     (( $#found )) && _describe hora found

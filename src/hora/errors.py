@@ -39,6 +39,14 @@ class PlaceError(HoraError):
     """The place (this machine, a host, a cluster) refused or can't be reached."""
 
 
+class CannotStart(HoraError):
+    """`Run.exec`: the command was not found beside the rank (127), or can't be run (126), as a shell would say."""
+
+    def __init__(self, message: str, code: int = EXIT_HORA) -> None:
+        super().__init__(message)
+        self.exit_code = code
+
+
 class RunNotFound(UsageError):
     """No such run."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hora.errors import HoraError, LeadGone, PlaceError
+from hora.errors import CannotStart, HoraError, LeadGone, PlaceError
 from hora.record import Record
 
 TYPE_CHECKING = False
@@ -13,14 +13,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hora.places.connection import Connection
-
-
-class CannotStart(HoraError):
-    """The command was not found beside the rank, or can't be run; `exit_code` as a shell would have it."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.exit_code = code
 
 
 WINDOW = 1 << 20  # bytes on the way to the command

@@ -14,8 +14,12 @@ from typing import Any
 import hora
 from helpers.plans import a_job, on_one_host
 from hora import api, errors, frameworks, session, state
+from hora.agent import process
+from hora.agent.lead import sentences
 from hora.agent.stacks import Stack
+from hora.cli import main, reference
 from hora.cli.commands import COMMANDS
+from hora.load.keys import walk
 from hora.places.base import Chunk
 from hora.plan import starts
 from hora.record import Record
@@ -121,7 +125,9 @@ def paths(node: Any, path: str = "") -> Iterator[str]:
 def test_the_status_document_is_as_it_was(golden: Golden) -> None:
     member = state.MemberState("worker-0", "here", "running", (state.RankState(0, 0),))
     failure = state.Failure("worker-0", 0, "exited with code 3")
-    status = state.RunStatus("ab2cd", "digits", "local", "failed", members=(member,), first_failure=failure)
+    status = state.RunStatus(
+        "ab2cd", "digits", "local", "failed", members=(member,), first_failure=failure, pids=(("lead", 1),)
+    )
     document = json.loads(json.dumps(status.to_json()))
     stack = json.loads(json.dumps(Stack("worker-0/0", 1).to_json()))
     constants = [
@@ -141,6 +147,24 @@ def test_the_status_document_is_as_it_was(golden: Golden) -> None:
 def test_exit_codes_are_as_they_were() -> None:
     codes = (errors.EXIT_USAGE, errors.EXIT_TIMEOUT, errors.EXIT_HORA, errors.EXIT_INTERRUPTED)
     assert codes == (2, 124, 125, 130)
+    assert (process.NOT_EXECUTABLE, process.NOT_FOUND) == (126, 127)
+    whys = ("", "hangup", "ctrl-c", "unread", "terminated")
+    assert [sentences.asked({"why": why}).code for why in whys] == [143, 129, 130, 141, 143]
+    assert main.BROKEN_PIPE == 141
+    page = reference.reference().partition("## Exit codes")[2]
+    for code in (0, 2, 124, 125, 126, 127, 129, 130, 141, 143):
+        assert f"\n| {code} | " in page, f"{code} is not in docs/reference/cli.md"
+
+
+# --- the job file ---
+
+
+def test_the_keys_of_the_job_file_are_as_they_were(golden: Golden) -> None:
+    lines = []
+    for path, key in walk():
+        kind = key.rule.kind if key.rule else "keys"
+        lines.append(f"{path}: {key.shape} of {kind}" if key.shape else f"{path}: {kind}")
+    golden("surface/job-file.txt", section("job file", lines))
 
 
 # --- what ranks get ---

@@ -16,7 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "hora"
 CARRIED = ("plan", "record", "scene", "starts", "state", "symbols")  # what travels with the agent
-KNOW_NO_PLACE = ("api.py", "importers", "services")
+API = ("api", "calling", "demo", "following", "job_keys", "session")
+KNOW_NO_PLACE = (*(f"{name}.py" for name in API), "importers", "services")
 THIRD_PARTY = {"cloudpickle", "cryptography", "pathspec", "pydantic", "yaml"}
 LINT = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
@@ -76,6 +77,8 @@ def test_what_travels_to_hosts_imports_the_standard_library_and_itself_alone() -
 def test_importers_services_and_the_api_know_no_place_by_name() -> None:
     places = {f"hora.places.{path.parent.name}" for path in (PACKAGE / "places").glob("*/__init__.py")}
     assert "hora.places.local" in places
+    [layer] = re.findall(r'"(api : .*)",', (ROOT / "pyproject.toml").read_text())
+    assert tuple(name for name in layer.split(" : ") if "(" not in name) == API
     wrong = [
         f"{file.relative_to(ROOT)}:{line}: {module}"
         for file in sources(*KNOW_NO_PLACE)
@@ -121,6 +124,8 @@ def test_third_party_packages_are_those_of_the_decision_and_no_more() -> None:
         ("agent/bad.py", "import cryptography.x509", "The agent needs"),
         ("state.py", "import yaml", "The agent needs"),
         ("plan.py", "import hora.frameworks", "Layers"),
+        ("following.py", "import hora.places.local.paths", "The API knows no place by name"),
+        ("api.py", "def f():\n    from hora.places.local import place", "The API knows no place by name"),
         ("names.py", "import pydantic", "The base and the frameworks are pure"),
         ("load/bad.py", "import hora.cli", "Layers"),
         ("horovod/bad.py", "import hora.plan", "Layers"),

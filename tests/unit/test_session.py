@@ -11,8 +11,8 @@ import pytest
 import hora
 from helpers.runs import Runs, wait_until
 from hora.api import Run
-from hora.errors import PlaceError, UsageError
-from hora.session import CannotStart, Session
+from hora.errors import CannotStart, PlaceError, UsageError
+from hora.session import Session
 
 
 @pytest.fixture

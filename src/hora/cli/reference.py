@@ -24,6 +24,8 @@ CODES = """\
 | 2 | the command line or the job file is wrong; nothing was started |
 | 124 | a time-out, of the job file or of `hora wait --timeout` |
 | 125 | Hora or the place failed |
+| 126 | the command can't be run: no right to, a folder, for another machine |
+| 127 | the command was not found |
 | 129 | the terminal was closed, or the `hora run` that an attached run belonged to went away |
 | 130 | Ctrl-C |
 | 141 | nobody reads the output any more (`hora run ... \\| head -1`): the run is stopped |

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from hora import load, places, state
-from hora.errors import JobFailed, LeadGone, UsageError, WaitTimeout
+from hora.errors import JobFailed, LeadGone, RunEnded, UsageError, WaitTimeout
 from hora.following import Event, Following
 from hora.load import Loaded, Overrides
 from hora.places.base import Chunk, Submission
@@ -45,6 +45,8 @@ class Job:
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], overrides: Overrides | None = None) -> Job:
         """The job in a job file, changed as the command line's options would change it."""
+        if overrides is not None and not isinstance(overrides, Overrides):
+            raise UsageError(f"Job.from_file takes hora.Overrides(workers=4, ...), got {_kind(overrides)}")
         return cls.of(load.load_job(path, overrides))
 
     @classmethod
@@ -165,6 +167,8 @@ class Run:
         JobFailed unless it succeeded (or `check` is off); WaitTimeout when it hasn't ended after `timeout`
         seconds: it goes on then.
         """
+        if isinstance(timeout, bool) or not isinstance(timeout, (int, float, type(None))):
+            raise UsageError(f"wait: timeout must be a number of seconds or None, got {_kind(timeout)}")
         until = None if timeout is None else time.monotonic() + timeout
         following = Following(self, output=False)
         try:
@@ -180,7 +184,7 @@ class Run:
             following.close()
         status = self.status()
         if check and status.phase != state.SUCCEEDED:
-            raise JobFailed(f"run {self.id} {status.phase}: {status.reason}", status)
+            raise JobFailed(ended(status), status)
         return status
 
     # --- changing ---
@@ -217,19 +221,36 @@ class Run:
         """
         from hora.session import Session
 
+        if isinstance(argv, (str, bytes)):
+            raise UsageError(f"exec takes a list of words, as ['ls', '-l'], got {_kind(argv)}")
+        self._must_live()
         label = self.label_of(rank)
-        return Session(self.connect(), label, argv, size, terminal)
+        try:
+            return Session(self.connect(), label, argv, size, terminal)
+        except LeadGone as gone:
+            self._must_live(gone)
+            raise
 
     def stacks(self, labels: Sequence[str] | None = None) -> list[Stack]:
         """Where each living rank is just now."""
         from hora.agent.stacks import Stack
 
-        connection = self.connect()
+        self._must_live()
         try:
-            header, _ = connection.answer("stacks", ranks=list(labels) if labels is not None else None)
-        finally:
-            connection.close()
+            connection = self.connect()
+            try:
+                header, _ = connection.answer("stacks", ranks=list(labels) if labels is not None else None)
+            finally:
+                connection.close()
+        except LeadGone as gone:
+            self._must_live(gone)
+            raise
         return [Stack.from_json(item) for item in header["stacks"]]
+
+    def _must_live(self, why: LeadGone | None = None) -> None:
+        """The lead of an ended run answers for a moment yet, then no more: users shall hear the same."""
+        if self.status().ended:
+            raise RunEnded(f"run {self.id} has ended: hora status {self.id}; hora logs {self.id}") from why
 
     def results(self) -> dict[str, bytes]:
         """What each rank left in the file $HORA_RESULT, by label."""
@@ -309,6 +330,16 @@ class _Begun:
         return Line(self.chunk.label, text.rstrip("\r"), self.chunk.time, self.chunk.attempt)
 
 
+def ended(status: RunStatus) -> str:
+    """How a run ended, in a sentence: `run k3f9x failed: ...`, `run k3f9x stopped by ...`."""
+    said = status.reason.startswith(f"{status.phase} ")
+    return f"run {status.id} {status.reason if said else f'{status.phase}: {status.reason}'}"
+
+
+def _kind(value: object) -> str:
+    return f"{type(value).__name__} {value!r}"[:80]
+
+
 # --- the functions -----------------------------------------------------------------------------------
 
 
@@ -318,6 +349,8 @@ def submit(job: Job, on: str = "local", attached: bool = False) -> Run:
     The run goes on when this process ends.  With `attached` it ends with it: use it as a context manager,
     or `wait` for it.
     """
+    if not isinstance(job, Job):
+        raise UsageError(f"hora.submit takes a job, as hora.Job(command=['true']), got {_kind(job)}")
     place = places.get(on)
     run_id, owner = place.submit(job.submission(attached))
     return Run(place, run_id, owner)

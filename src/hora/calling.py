@@ -98,6 +98,8 @@ def _importable(name: str) -> bool:
 
 
 def _results(run: Run, status: RunStatus) -> list[Any]:
+    from hora import api
+
     found = {}
     for label, data in run.results().items():
         attempt, kind, text, value = pickle.loads(data)
@@ -112,7 +114,7 @@ def _results(run: Run, status: RunStatus) -> list[Any]:
             if remote is None:
                 raise told
             raise remote from told
-        raise RemoteError(f"run {run.id} {status.phase}: {status.reason}", status)
+        raise RemoteError(api.ended(status), status)
     order = sorted(
         (rank.rank, f"{member.name}/{rank.number}") for member in status.members for rank in member.ranks
     )

@@ -55,6 +55,12 @@ class LeadGone(PlaceError):
     """The lead of a run doesn't answer."""
 
 
+class RunEnded(LeadGone):
+    """What needs living ranks was asked of a run that has ended."""
+
+    exit_code = EXIT_USAGE
+
+
 class WaitTimeout(HoraError):
     """A wait reached its limit."""
 

@@ -68,7 +68,11 @@ def test_exec_says_what_it_can_not_start(hora: Cli, alive: Callable[..., str], r
     done = hora("exec", run, "--rank", "9", "--", "true").check(2)
     assert "has no rank 9" in done.stderr
     hora("stop", run).check()
-    assert hora("exec", run, "--", "true").check(125).stderr == f"hora: run {run} has ended\n"
+    assert (
+        hora("exec", run, "--", "true")
+        .check(2)
+        .stderr.startswith(f"hora: run {run} has ended: hora status {run}; ")
+    )
 
 
 def test_many_bytes_pass_both_ways_unchanged(hora: Cli, alive: Callable[..., str], work: Path) -> None:

@@ -136,4 +136,6 @@ compute() if rank == 2 else wait_for_others()
 def test_asking_an_ended_run_for_stacks_says_that_it_has_ended(hora: Cli, rank: Rank) -> None:
     hora("run", "-n", "1", *rank("")).check()
     run = status_of(hora)["id"]
-    assert hora("stacks").check(125).stderr == f"hora: run {run} has ended\n"
+    assert (
+        hora("stacks").check(2).stderr == f"hora: run {run} has ended: hora status {run}; hora logs {run}\n"
+    )

@@ -190,7 +190,7 @@ def test_a_command_that_does_not_exist_is_127(hora: Cli) -> None:
 
 def test_an_unknown_place_and_an_unknown_flag_name_what_there_is(hora: Cli) -> None:
     assert (
-        "--on moon: there is no such place; allowed: local"
+        "place 'moon': there is no such place; allowed: local"
         in hora("run", "--on", "moon", "true").check(2).stderr
     )
     assert "did you mean --restarts?" in hora("run", "--restart", "2", "true").check(2).stderr

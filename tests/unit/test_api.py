@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import hora
+import hora.errors
 from helpers.reader import Reader
 from hora.api import _Begun
 from hora.following import Following
@@ -154,6 +155,51 @@ SCRIPT = """
         for line in run.logs():
             print(line.text, flush=True)
 """
+
+
+def test_what_needs_living_ranks_says_that_the_run_has_ended_however_soon_it_is_asked() -> None:
+    for _ in range(4):
+        run = running()
+        run.stop(kill=True)
+        run.wait(check=False)
+        for ask in (run.stacks, lambda run=run: run.exec(["true"])):
+            with pytest.raises(hora.errors.RunEnded) as caught:
+                ask()
+            assert str(caught.value) == f"run {run.id} has ended: hora status {run.id}; hora logs {run.id}"
+            assert caught.value.exit_code == 2
+
+
+def test_how_a_run_ended_is_said_once() -> None:
+    run = running("sh", "-c", "exit 3")
+    with pytest.raises(hora.JobFailed, match=rf"^run {run.id} failed: worker-0/0 exited with code 3"):
+        run.wait()
+    run = running(attached=False)
+    run.stop(kill=True)
+    with pytest.raises(hora.JobFailed, match=rf"^run {run.id} stopped by "):
+        run.wait()
+
+
+def test_misuse_is_told_in_words(work: Path) -> None:
+    (work / "job.yaml").write_text("command: [sleep, '600']\n")
+    for job in ("x", {"command": "x"}):
+        with pytest.raises(
+            hora.UsageError, match=r"hora\.submit takes a job, as hora\.Job\(.*got (str|dict)"
+        ):
+            hora.submit(job)  # type: ignore[arg-type]
+    with pytest.raises(hora.UsageError, match=r"Job\.from_file takes hora\.Overrides\(.*got dict"):
+        hora.Job.from_file(work / "job.yaml", {"workers": 5})  # type: ignore[arg-type]
+    with pytest.raises(hora.UsageError, match=r"^place 'moon': there is no such place; allowed: local"):
+        hora.list_runs("moon")
+    with pytest.raises(hora.UsageError, match=r"^place 'ssh': it comes with a later version"):
+        hora.list_runs("ssh")
+    with running() as run:
+        with pytest.raises(
+            hora.UsageError, match=r"timeout must be a number of seconds or None, got str '3'"
+        ):
+            run.wait(timeout="3")  # type: ignore[arg-type]
+        with pytest.raises(hora.UsageError, match=r"exec takes a list of words.*got str 'ls'"):
+            run.exec("ls")
+        run.stop(kill=True)
 
 
 @pytest.mark.parametrize(("times", "end"), [(1, "sys.exit(0)"), (2, "None")])

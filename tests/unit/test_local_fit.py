@@ -268,6 +268,11 @@ def test_keys_that_only_clusters_read_are_named_in_one_line() -> None:
         services={"jupyter": {}},
     )
     assert said == ("without effect on this machine: image, placement, kubernetes, services",)
+    said = notes_of(
+        resources={"cpu": 1, "shm": "1Gi", "rdma/hca": 1}, network={"host": True, "allow_from": ["team"]}
+    )
+    keys = "resources.shm, resources.rdma/hca, network.host, network.allowFrom"
+    assert said == (f"without effect on this machine: {keys}",)
     assert notes_of() == ()
 
 

@@ -57,7 +57,7 @@ def failure(*lines: str, **rest: object) -> Failure:
 def test_a_failure_is_one_sentence_with_its_last_line() -> None:
     told = sentences.failed(failure("epoch 1", "loss is nan", "", "  ", after=12.3, ties=("worker-3/0",)))
     assert told == (
-        "worker-2/0 exited with code 3, 12 s after its start, together with worker-3/0; its last line: loss is nan"
+        "worker-2/0 exited with code 3, 12 s after its start; at the same moment also worker-3/0; its last line: loss is nan"
     )
     assert sentences.failed(failure()) == "worker-2/0 exited with code 3"
     assert len(sentences.failed(failure("x" * 10_000))) < 300

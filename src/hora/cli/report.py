@@ -53,13 +53,8 @@ def last_lines(failure: Failure, most: int) -> list[str]:
 
 
 def consequences(status: RunStatus, failure: Failure) -> list[str]:
-    """What else ended because of it."""
-    told = []
-    if failure.ties:
-        told.append(f"at the same moment: {few(failure.ties)}")
-    if failure.echoes:
-        told.append(f"ended because of it: {few(failure.echoes)}")
-    return told
+    """What else ended because of it; ties are in the sentence."""
+    return [f"ended because of it: {few(failure.echoes)}"] if failure.echoes else []
 
 
 def next_commands(status: RunStatus) -> list[str]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hora.places.base import Place
 
 PLACES = {"local": "hora.places.local.place:LocalPlace"}
+COMING = ("ssh", "kubernetes")
 # What can begin before a job is read: `warm_up(attached)`, and `cool_down()` when none comes.
 WARM = {"local": "hora.places.local.warm"}
 
@@ -24,7 +25,8 @@ def get(name: str) -> Place:
     from importlib import import_module
 
     if name not in PLACES:
-        raise UsageError(f"--on {name}: there is no such place; allowed: {', '.join(PLACES)}")
+        later = "it comes with a later version of Hora" if name in COMING else "there is no such place"
+        raise UsageError(f"place {name!r}: {later}; allowed: {', '.join(PLACES)}")
     module, _, cls = PLACES[name].partition(":")
     place: Place = getattr(import_module(module), cls)()
     return place

@@ -105,7 +105,7 @@ def failed(failure: Failure) -> str:
     after = f", {duration(failure.after)} after its start" if failure.after is not None else ""
     text = f"{failure.label or failure.member} {failure.cause}{after}"
     if failure.ties:
-        text += f", together with {few(failure.ties)}"
+        text += f"; at the same moment also {few(failure.ties)}"
     last = next((plain(line) for line in reversed(failure.last_lines) if plain(line)), "")
     if last:
         text += f"; its last line: {last[:200]}"

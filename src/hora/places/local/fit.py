@@ -66,7 +66,7 @@ def _gpus(spec: JobSpec) -> None:
         has = {0: "no GPU", 1: "1 GPU"}.get(here, f"{here} GPUs")
         raise UsageError(
             f"resources.gpu: the job asks for {wanted} ({each}), and this machine has {has}: "
-            "ask for fewer, as --gpu 0"
+            "ask for fewer (on the command line: --gpu 0)"
         )
 
 
@@ -102,6 +102,10 @@ def _without_effect(spec: JobSpec) -> list[str]:
         "placement": any(role.placement != Placement() for role in spec.roles),
         "kubernetes": any(role.kubernetes != Kubernetes() for role in spec.roles),
         "services": bool(spec.services),
+        "resources.shm": any(role.resources.shm is not None for role in spec.roles),
+        **{f"resources.{name}": True for role in spec.roles for name, _ in role.resources.other},
+        "network.host": spec.network.host,
+        "network.allowFrom": bool(spec.network.allow_from),
     }
     given = [key for key, said in keys.items() if said]
     return [f"without effect on this machine: {', '.join(given)}"] if given else []

@@ -158,7 +158,8 @@ class LocalPlace:
                 f"{name!r} is the beginning of {', '.join(item[1]['id'] for item in begun)}: say more"
             )
         last = ", ".join(item[1]["id"] for item in known[-4:])
-        raise RunNotFound(f"no run {name!r} on this machine" + (f"; the newest are {last}" if last else ""))
+        others = f"the newest are {last}" if last else "there are none: `hora run -n 2 COMMAND` starts one"
+        raise RunNotFound(f"no run {name!r} on this machine; {others}")
 
     def find(self, name: str) -> str:
         return str(self._find(name)[1]["id"])

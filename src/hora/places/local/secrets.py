@@ -27,7 +27,8 @@ def _secret(name: str, source: SecretSource) -> str:
             with open(os.path.expanduser(source.file), encoding="utf-8") as file:
                 return file.read().rstrip("\n")
         except (OSError, UnicodeDecodeError) as problem:
-            raise UsageError(f"secrets.{name}: {source.file} can't be read: {problem}") from problem
+            why = (problem.strerror if isinstance(problem, OSError) else "") or "it is not UTF-8 text"
+            raise UsageError(f"secrets.{name}: {source.file} can't be read: {why}") from problem
     raise UsageError(
         f"secrets.{name}: the Kubernetes Secret {source.secret!r} can't be read on this machine; "
         f"give it with --secret {name}=env:VARIABLE or --secret {name}=file:PATH"

@@ -56,6 +56,8 @@ def check_dns_label(text: str, limit: int = LABEL_MAX) -> str:
         raise ValueError(f"must be at most {limit} characters, got {_shown(text)} with {len(text)}")
     if not _LABEL.match(text):
         proposal = label(text, limit, "")
+        if proposal in RESERVED_ROLES and limit == ROLE_MAX:
+            proposal = ""
         hint = f"; try {proposal}" if proposal else ""
         raise ValueError(
             "must be lower-case letters, digits and '-', begin with a letter and not end with '-', "
@@ -107,7 +109,7 @@ def label(text: str, limit: int = LABEL_MAX, empty: str = "job") -> str:
     if not text.isascii():
         import unicodedata  # its tables cost a millisecond that ASCII needn't pay
 
-        text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
+        text = unicodedata.normalize("NFKD", text.casefold()).encode("ascii", "ignore").decode("ascii")
     text = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     if not text:
         return empty

@@ -41,12 +41,29 @@ def test_init_finds_the_framework_and_can_write_elsewhere(hora: Cli, work: Path)
     ("words", "said"),
     [
         (("missing.py",), "init: there is no file missing.py"),
-        (("-n", "0"), "init: --workers: must be a number of 1 or more, got '0'"),
+        (("-n", "0"), "init: --workers: must be 1 or more, got 0"),
+        (("-n", "99999"), "init: --workers: must be 10000 or less, got 99999"),
+        (("--framework", "bogus"), "init: --framework: must be plain, mpi, torch"),
+        (("--file", ""), "init: --file: a job file's name ends in .yaml, .yml, .json, got ''"),
+        (("--file", "jobfile"), "init: --file: a job file's name ends in .yaml, .yml, .json, got 'jobfile'"),
         (("--file", "no/such/folder.yaml"), "init: no/such/folder.yaml can't be written: No such file"),
     ],
 )
 def test_init_refuses_in_one_sentence(hora: Cli, words: tuple[str, ...], said: str) -> None:
     assert hora("init", *words).check(2).stderr.startswith("hora: " + said)
+
+
+def test_init_writes_what_can_run_also_for_a_framework_that_comes_later(hora: Cli, work: Path) -> None:
+    (work / "dk.py").write_text("try:\n    import dask\nexcept ImportError:\n    print('without')\n")
+    hora("init", "dk.py", "--file", "my job.yaml").check()
+    text = (work / "my job.yaml").read_text()
+    assert "hora run 'my job.yaml' -n 8" in text
+    assert re.search(r"^framework: plain .*dk.py:2 imports dask", text, re.MULTILINE)
+    hora("run", "my job.yaml").check()
+
+
+def test_the_demo_wants_a_folder_to_save_to(hora: Cli) -> None:
+    assert hora("demo", "--save", "").check(2).stderr.startswith("hora: demo: --save: name a folder")
 
 
 def test_schema_is_a_json_schema_of_the_job_file(hora: Cli) -> None:
@@ -99,6 +116,8 @@ def test_help_is_reached_in_every_usual_way(hora: Cli) -> None:
     ("words", "said"),
     [
         (("stauts",), "there is no command stauts; did you mean status?"),
+        (("-n", "2", "python", "t.py"), "-n is an option of `hora run`: hora run -n ..."),
+        (("--name=x", "true"), "--name=x is an option of `hora run`: hora run --name=x ..."),
         (("--hepl",), "there is no option --hepl; did you mean --help?"),
         (("python", "train.py"), "there is no command python; hora run python ... runs a program"),
         (("logs", "--tial", "3"), "logs: there is no option --tial; did you mean --tail?"),

@@ -182,6 +182,67 @@ def test_a_broken_job_file_is_refused_with_every_problem_and_nothing_is_left(hor
     assert hora("run", "missing.yaml").check(2).stderr.startswith("hora: missing.yaml")
 
 
+@pytest.mark.parametrize("command", ["run", "render"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["train.py"], "train.py is a script, not a program: hora {} python train.py"),
+        (["./Jobfile"], "./Jobfile looks like a job file: one is known by the end of its name, .yaml, .yml or .json"),
+        (["Jobfile"], "Jobfile looks like a job file: one is known by the end of its name, .yaml, .yml or .json"),
+        (["sh train.sh"], "'sh train.sh' is one word: leave the quotes out, as hora {} sh train.sh"),
+        (["-"], "'-' is no command, and a job comes from a file: hora {} job.yaml"),
+        (["job.yaml", "--", "--lr", "3"],
+         "'--lr' is an option, not a program: the words after job.yaml replace its command, as python train.py --lr"),
+    ],
+)  # fmt: skip
+def test_a_first_word_that_is_no_command_is_told_with_what_was_meant(
+    hora: Cli, work: Path, command: str, words: list[str], said: str
+) -> None:
+    (work / "train.py").write_text("print('trained')\n")
+    for name in ("Jobfile", "job.yaml"):
+        (work / name).write_text("# mine\ncommand: [true]\n")
+    assert hora(command, *words).check(2).stderr == f"hora: {command}: {said.format(command)}\n"
+    assert hora("ps").stdout == ""
+
+
+def test_programs_whose_names_look_odd_are_programs(hora: Cli, work: Path) -> None:
+    for name in ("train.py", "sh x", "Jobfile"):
+        (work / name).write_text("#!/bin/sh\n# next line\ncommand: 2>/dev/null\necho it ran\n")
+        (work / name).chmod(0o755)
+        assert hora("run", "-n", "1", "--framework", "plain", f"./{name}").check().lines == [
+            "worker-0/0 | it ran"
+        ]
+    path = f"{work}{os.pathsep}{os.environ['PATH']}"
+    assert hora("run", "-n", "1", "--framework", "plain", "train.py", env={"PATH": path}).check().lines
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--dry-run", "-o", "yaml"],
+            "run: --dry-run prints what the place would be given, as it is: leave out --output",
+        ),
+        (
+            ["--detach", "--timestamps"],
+            "run: a run that is detached shows no output: hora logs RUN --timestamps",
+        ),
+        (["-d", "--no-prefix"], "run: a run that is detached shows no output: hora logs RUN --no-prefix"),
+    ],
+)
+def test_options_that_would_be_passed_over_are_refused(hora: Cli, words: list[str], said: str) -> None:
+    assert hora("run", *words, "true").check(2).stderr == f"hora: {said}\n"
+
+
+def test_a_job_without_ranks_is_told_alike_by_run_and_render(hora: Cli, work: Path) -> None:
+    (work / "s.yaml").write_text("services: {jupyter: {}}\n")
+    said = [
+        hora(*words).check(2).stderr.splitlines()[-1] for words in (("run", "s.yaml"), ("render", "s.yaml"))
+    ]
+    assert said[0] == said[1]
+    assert "the job has no ranks, only services (jupyter)" in said[0]
+
+
 def test_a_command_that_does_not_exist_is_127(hora: Cli) -> None:
     done = hora("run", "-n", "1", "no-such-program").check(127)
     assert "no-such-program" in done.stderr

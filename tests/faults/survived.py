@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -75,13 +76,20 @@ def table() -> str:
     return "\n".join(["| what happens | tests |", "|---|---|", *rows, f"| all | {sum(counts)} |"]) + "\n"
 
 
+def _python() -> str:
+    """One that has pytest and what the tests need: scripts/docs-faults may be run by any."""
+    if importlib.util.find_spec("hypothesis") is not None:
+        return sys.executable
+    return subprocess.check_output([str(ROOT / "scripts" / "setup")], text=True).strip()
+
+
 def collected() -> list[str]:
     """Ids of the tests of all files that the rows name, and of all whole suites."""
     files = {name.partition("::")[0] for _, names in ROWS for name in names}
     others = sorted(file for file in files if not file.startswith(WHOLE))
     done = subprocess.run(
         [
-            sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider",
+            _python(), "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider",
             "-o", "addopts=--import-mode=importlib", *WHOLE, *others,
         ],
         cwd=ROOT, capture_output=True, text=True, check=False,

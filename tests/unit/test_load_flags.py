@@ -118,8 +118,46 @@ def test_counts_of_roles_without_a_worker_are_asked_back() -> None:
     said = problems("command: x\nroles: {a: {}, b: {}}\n", workers=2, ranks=4)
     assert said == [
         "--workers: which of the roles a, b? use --set roles.NAME.replicas=2",
-        "-n: counts all ranks; with the roles a, b use --workers or --set",
+        "-n: counts all ranks; with the roles a, b use --set roles.a.replicas=N",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "roles"),
+    [
+        ("", {"sets": ("roles.worker.replicas=3",)}, "roles: {worker: {replicas: 3}}"),
+        ("workers: 2\n", {"sets": ("roles.worker.replicas=3",)}, "roles: {worker: {replicas: 3}}"),
+        ("workers: 2\n", {"sets": ("roles.ps.replicas=1",)}, "roles: {worker: {replicas: 2}, ps: {replicas: 1}}"),
+        ("ranksPerWorker: 2\n", {"workers": 3, "sets": ("roles.worker.image=i",)},
+         "roles: {worker: {replicas: 3, ranks: 2, image: i}}"),
+    ],
+)  # fmt: skip
+def test_setting_a_key_of_a_role_makes_the_long_form_of_a_short_job(
+    text: str, given: dict[str, Any], roles: str
+) -> None:
+    assert load(COMMAND + text, **given) == load(COMMAND + roles)
+
+
+def test_a_count_that_was_moved_to_its_role_is_still_blamed_where_it_stands() -> None:
+    assert problems(COMMAND + "workers: 0\n", sets=("roles.worker.image=i",)) == [
+        "job.yaml:3: roles.worker.replicas: must be 1 or more, got 0"
+    ]
+    assert problems(COMMAND, workers=0, sets=("roles.worker.image=i",)) == [
+        "--workers: must be 1 or more, got 0"
+    ]
+
+
+def test_one_mistake_is_told_once() -> None:
+    assert problems("comand: x\n") == ["job.yaml:1: comand: is not a key; did you mean command?"]
+    assert problems(COMMAND, services=("tensorboard:logdir",)) == [
+        "--service tensorboard: must be NAME:KEY=VALUE,KEY=VALUE, got 'tensorboard:logdir'"
+    ]
+    [said] = problems(COMMAND + "roles: {Lead: {}}\n")
+    assert "try" not in said
+    assert problems(COMMAND, code="") == ["--code: must not be empty: name a folder"]
+    Path("folder.yaml").mkdir()
+    with pytest.raises(JobFileError, match=r"^folder\.yaml: is a folder: name the job file in it$"):
+        load_job("folder.yaml")
 
 
 # --- the command

@@ -114,3 +114,9 @@ def test_checks_take_the_good_and_name_the_bad(check, good, bad) -> None:  # typ
 def test_a_refused_label_comes_with_a_proposal() -> None:
     with pytest.raises(ValueError, match="try my-job"):
         names.check_job_name("My Job")
+
+
+def test_letters_of_other_alphabets_become_the_nearest_and_none_is_lost() -> None:
+    assert names.job_name("Größe") == "grosse"
+    assert names.job_name("Čeština") == "cestina"
+    assert names.job_name("STRASSE-ẞ") == "strasse-ss"

@@ -10,6 +10,7 @@ import tempfile
 
 from hora import demo as example
 from hora.cli import out
+from hora.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ What to try next:
 
 def demo(words: Words) -> int:
     folder = words.text("save")
+    if folder == "":
+        raise UsageError("demo: --save: name a folder, new or without the example's files")
     if folder is not None:
         written = example.save(folder)
         job = next(path for path in written if path.suffix == ".yaml")

@@ -76,9 +76,19 @@ def _command(name: str) -> Command:
 
     known = [each for command in commands.COMMANDS for each in (command.name, *command.aliases)]
     what = "option" if name.startswith("-") else "command"
+    if _is_of_run(name):
+        raise UsageError(f"{name} is an option of `hora run`: hora run {name} ...\nmore: hora --help")
     hint = did_you_mean(name, [*known, "--help", "--version"])
     hint = hint or f"; hora run {name} ... runs a program" * (what == "command")
     raise UsageError(f"there is no {what} {name}{hint}\nmore: hora --help")
+
+
+def _is_of_run(word: str) -> bool:
+    """-n, -n4, --name=x: the command was left out."""
+    from hora.cli.commands import COMMANDS
+
+    names = [name for option in COMMANDS[0].options for name in option.names]
+    return word.partition("=")[0] in names or (word[:2] in names and not word.startswith("--"))
 
 
 def _help(words: list[str]) -> int:

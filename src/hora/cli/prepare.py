@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import os
+import shlex
 
-from hora import load
+from hora import load, names
 from hora.cli import out
+from hora.cli.parse import JOB_FILES
 from hora.errors import UsageError
+from hora.load import quantities, values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from hora.cli.words import Words
 
 JOB_FILE = "job.yaml"
 
 
 def init(words: Words) -> int:
-    script, target = words.text("script"), words.text("file") or JOB_FILE
+    script, target = words.text("script"), words.text("file")
+    target = JOB_FILE if target is None else target
+    if not target.endswith(JOB_FILES) and target != "-":
+        raise UsageError(f"init: --file: a job file's name ends in {', '.join(JOB_FILES)}, got {target!r}")
     if script is not None and not os.path.isfile(script):
         raise UsageError(f"init: there is no file {script}: name the training script, or leave it out")
-    text = load.start_file(script, _workers(words), words.text("framework"))
+    framework = words.text("framework")
+    if framework is not None:
+        _must_be(values.framework, framework, "--framework")
+    text = load.start_file(script, _workers(words), framework, JOB_FILE if target == "-" else target)
     if target == "-":
         out.result(text)
         return 0
@@ -32,15 +44,23 @@ def init(words: Words) -> int:
         ) from None
     except OSError as problem:
         raise UsageError(f"init: {target} can't be written: {problem.strerror}") from problem
-    out.tell(f"hora: wrote {target}; look it through, then: hora run {target}")
+    out.tell(f"hora: wrote {target}; look it through, then: hora run {shlex.quote(target)}")
     return 0
 
 
 def _workers(words: Words) -> int:
-    text = words.text("workers") or "2"
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"init: --workers: must be a number of 1 or more, got {text!r}")
-    return int(text)
+    text = words.text("workers")
+    if text is None:
+        return 2
+    return int(_must_be(quantities.whole(1, names.INDEX_MAX + 1), values.Plain(text, text), "--workers"))
+
+
+def _must_be(rule: Callable[[Any], Any], value: Any, option: str) -> Any:
+    """What the rule of the job file makes of an option's value."""
+    try:
+        return rule(value)
+    except ValueError as problem:
+        raise UsageError(f"init: {option}: {problem}") from problem
 
 
 def schema(words: Words) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hora import places
 from hora.cli import out
+from hora.errors import UsageError
 from hora.load.flags import FLAGS
 from hora.load.overrides import Overrides
 
@@ -18,9 +19,10 @@ DEFAULT_PLACE = "local"
 
 
 def run(words: Words) -> int:
+    attached = not words.flag("detach")
+    _refuse_what_has_no_meaning(words)
     if words.flag("dry_run"):
         return render(words)
-    attached = not words.flag("detach")
     place = words.text("on") or DEFAULT_PLACE
     cool_down = places.warm_up(place, attached)  # its processes begin while we read the job
     try:
@@ -39,6 +41,16 @@ def run(words: Words) -> int:
     from hora.cli.attached import Attached
 
     return Attached(started, job.loaded.spec, words).follow()
+
+
+def _refuse_what_has_no_meaning(words: Words) -> None:
+    """Options that would be passed over."""
+    if words.flag("dry_run") and words.text("output"):
+        raise UsageError("run: --dry-run prints what the place would be given, as it is: leave out --output")
+    for key in ("timestamps", "no_prefix"):
+        if words.flag("detach") and words.flag(key):
+            option = "--" + key.replace("_", "-")
+            raise UsageError(f"run: a run that is detached shows no output: hora logs RUN {option}")
 
 
 def _detached(started: Run, words: Words) -> int:
@@ -67,6 +79,10 @@ def job_of(words: Words) -> Job:
     overrides = overrides_of(words)
     if file is None and not overrides.command and not overrides.sets:
         raise _nothing_to_run(words)
+    if overrides.command:
+        from hora.cli.hints import refuse_what_is_no_command
+
+        refuse_what_is_no_command(overrides.command, file, words.command.name)
     return api.Job.of(load.load_job(file, overrides))
 
 
@@ -84,8 +100,6 @@ def overrides_of(words: Words) -> Overrides:
 
 def _nothing_to_run(words: Words) -> Exception:
     import os
-
-    from hora.errors import UsageError
 
     name = words.command.name
     here = next((file for file in ("job.yaml", "job.yml") if os.path.isfile(file)), None)

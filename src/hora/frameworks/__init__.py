@@ -53,6 +53,11 @@ def plan(spec: JobSpec) -> LaunchPlan:
     """The plan of a job, made by its framework and checked."""
     from hora.frameworks.base import checked
 
+    if not spec.roles:
+        services = " and ".join(service.name for service in spec.services)
+        raise UsageError(
+            f"the job has no ranks, only services ({services}), and this version starts none: give it a command"
+        )
     framework = get(spec.framework)
     if spec.framework in _BUILT_IN:
         return checked(framework.plan(spec), f"the framework {spec.framework!r}")

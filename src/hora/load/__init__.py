@@ -55,8 +55,10 @@ def job_file(spec: JobSpec) -> str:
     return write(spec)
 
 
-def start_file(script: str | None = None, workers: int = 2, framework: str | None = None) -> str:
-    """A commented job file to begin with, for `hora init`."""
+def start_file(
+    script: str | None = None, workers: int = 2, framework: str | None = None, file: str = "job.yaml"
+) -> str:
+    """A commented job file to begin with, for `hora init`; `file` is how it will be called."""
     from hora.load.start import start_file as start
 
-    return start(script, workers, framework)
+    return start(script, workers, framework, file)

@@ -55,7 +55,10 @@ class Overlay:
         elif flag.field in _NUMBERS:
             self._everywhere(flag, path, _number(value))
         elif flag.field == "code":
-            self._put(path, os.path.abspath(os.path.expanduser(value)), flag.option)
+            if value:
+                self._put(path, os.path.abspath(os.path.expanduser(value)), flag.option)
+            else:
+                self.problems.add_flag(flag.option, "must not be empty: name a folder")
         else:
             self._everywhere(flag, path, value)
 
@@ -106,12 +109,13 @@ class Overlay:
     def _services(self, flag: Flag, text: str) -> None:
         name, _, options = text.partition(":")
         option = f"{flag.option} {name}"
+        assignments = options.split(",") if options else []
+        if not all("=" in assignment for assignment in assignments):
+            self.problems.add_flag(option, f"must be NAME:KEY=VALUE,KEY=VALUE, got {values.shown(text)}")
+            return
         self._put(("services", name), _get(self.data, ("services", name)) or {}, option)
-        for assignment in options.split(",") if options else ():
-            key, equals, value = assignment.partition("=")
-            if not equals:
-                self.problems.add_flag(option, f"must be NAME:KEY=VALUE,KEY=VALUE, got {values.shown(text)}")
-                return
+        for assignment in assignments:
+            key, _, value = assignment.partition("=")
             self._put(("services", name, *_split(key)), _yaml(value), option, ("services", name))
 
     def _set(self, assignment: str) -> None:
@@ -126,9 +130,27 @@ class Overlay:
         except source.SourceError as error:
             self.problems.add_flag(option, str(error))
             return
+        if path[0] == "roles" and not self._roles():
+            self._to_long_form()
         problem = self._remove(path) if _is_nothing(value) else self._put(path, value, option)
         if problem:
             self.problems.add_flag(option, problem)
+
+    def _to_long_form(self) -> None:
+        """Who sets a key of a role beside `workers` means the long form of the same job."""
+        for short, long in _ROLE_KEYS.items():
+            value = self.data.pop(short, None)
+            if _is_nothing(value):
+                continue
+            path: Path = ("roles", "worker", long)
+            line, flag = self.origins.lines.get((short,)), self.origins.flags.pop((short,), None)
+            self._put(path, value, "")
+            for made in (path, path[:2], path[:1]):
+                self.origins.flags.pop(made, None)
+            if flag is not None:
+                self.origins.flags[path] = flag[0], path
+            elif line is not None:
+                self.origins.lines[path] = line
 
     def _remove(self, path: Path) -> str:
         """`--set env.LR=null`: as if the file had never said it."""
@@ -159,7 +181,8 @@ class Overlay:
         role = self._main_role()
         if len(roles) > 1 or (roles and role is None):
             self.problems.add_flag(
-                "-n", f"counts all ranks; with the roles {', '.join(roles)} use --workers or --set"
+                "-n",
+                f"counts all ranks; with the roles {', '.join(roles)} use --set roles.{role or roles[0]}.replicas=N",
             )
             return
         members: Path = ("roles", role, "replicas") if role else ("workers",)

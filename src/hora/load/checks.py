@@ -6,8 +6,10 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from hora.load.models import is_nothing
+from hora.load.keys import keys_of
+from hora.load.models import JobKeys, is_nothing
 from hora.load.problems import Problems
+from hora.load.unknown import unknown_key
 from hora.load.values import Plain, shown
 
 _WITHOUT_COMMAND = ("dask",)  # its scheduler and workers have commands of their own
@@ -46,12 +48,17 @@ def _commands(data: dict[str, Any], problems: Problems) -> None:
         return
     roles = roles_of(data)
     if not roles:
-        if only_services(data):
+        if only_services(data) or any(_means_command(key) for key in data if not is_nothing(data[key])):
             return
         problems.add((), "command: is needed: what each rank runs, as [python, train.py]")
     for name, role in roles.items():
         if is_nothing(_map(role).get("command")):
             problems.add(("roles", name), "has no command, and neither has the job")
+
+
+def _means_command(key: str) -> bool:
+    """A mistyped `command`: it is told already what was meant."""
+    return key not in keys_of(JobKeys) and unknown_key((key,)).endswith("did you mean command?")
 
 
 def only_services(data: dict[str, Any]) -> bool:

@@ -48,6 +48,13 @@ def _json_map(value: Any) -> dict[str, Any]:
     return plain
 
 
+def _version(value: Any) -> int:
+    number: int = quantities.whole(1)(value)
+    if number != 1:
+        raise ValueError(f"this Hora reads version 1, got {number}: install a newer one")
+    return number
+
+
 def _whole(low: int, high: int | None = None) -> Rule:
     allowed = f"{low} or more" if high is None else f"{low} to {high}"
     schema = {"type": "integer", "minimum": low} | ({} if high is None else {"maximum": high})
@@ -93,7 +100,7 @@ Framework = Annotated[
         f"{values.one_of(FRAMEWORKS)}, or one that an installed package adds",
     ),
 ]
-Version = Annotated[int, Rule(quantities.whole(1, 1), "whole number", {"const": 1}, "1")]
+Version = Annotated[int, Rule(_version, "whole number", {"const": 1}, "1")]
 
 Text = Annotated[str, _text(values.text)]
 SomeText = Annotated[str, _text(values.some_text, "not empty", minLength=1)]

@@ -53,9 +53,9 @@ class Source:
 
 def read_file(path: str | os.PathLike[str]) -> str:
     """The text of a job file, or a SourceError in words."""
+    if os.path.isdir(path):
+        raise SourceError("is a folder: name the job file in it")
     try:
-        if os.path.isdir(path):
-            raise SourceError("is a folder: name the job file in it")
         with open(path, "rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError:

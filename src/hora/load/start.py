@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 from hora import names
 from hora.load.detect import detect
+from hora.load.fast import found_framework
 from hora.load.here import here
 from hora.load.write import dump
 
 _TEMPLATE = """\
-# Run it here:            hora run job.yaml
-# With other numbers:     hora run job.yaml -n 8 --env LR=0.2
-# All keys: docs/reference/job-file.md, or `hora schema` for your editor.
+# Run it here:            hora run {file}
+# With other numbers:     hora run {file} -n 8 --env LR=0.2
+# All keys with their help: `hora schema`, which editors read, too.
 
 {name}# lower-case letters, digits and '-', at most 40 characters
 {framework}
@@ -39,11 +41,12 @@ _TEMPLATE = """\
 """
 
 
-def start_file(script: str | None, workers: int, framework: str | None) -> str:
+def start_file(script: str | None, workers: int, framework: str | None, file: str) -> str:
     """A file for a script, or for a command to be replaced where there is none."""
     command = ["python", script or "train.py"]
     stem = os.path.splitext(os.path.basename(script or here()))[0]
     return _TEMPLATE.format(
+        file="".join(char if char.isprintable() else "?" for char in shlex.quote(file)),
         name=_line("name", names.job_name(stem)),
         framework=_framework(tuple(command), script, framework),
         command=_line("command", command),
@@ -60,6 +63,7 @@ def _framework(command: tuple[str, ...], script: str | None, framework: str | No
         return _line("framework", framework).rstrip()
     found = detect(command, here()) if script else None
     if found is not None and found.read:
-        why = " ".join(found.why.split()) or "it imports no other"
-        return f"{_line('framework', found.framework)}# plain, mpi, torch, jax, tensorflow or dask: {why}"
+        name, notes = found_framework(command, here())
+        why = " ".join(" ".join(notes).partition(": ")[2].split()) or "it imports no other"
+        return f"{_line('framework', name)}# plain, mpi, torch, jax, tensorflow or dask: {why}"
     return "# framework: torch       # plain, mpi, torch, jax, tensorflow, dask; absent: by the imports"

@@ -92,7 +92,7 @@ def _nearest(word: str, allowed: list[str], in_role: bool, at_top: bool) -> str 
     close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.65)
     if close:
         return lower[close[0]]
-    return _deeper(bare, allowed) if in_role or at_top else None
+    return _deeper(bare, allowed) if bare and (in_role or at_top) else None
 
 
 def _deeper(bare: str, allowed: list[str]) -> str | None:

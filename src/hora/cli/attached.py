@@ -113,6 +113,9 @@ class Attached:
             self._tell("killing the ranks")
             self._stop("ctrl-c", kill=True)
         else:  # the lead doesn't answer, or our reader doesn't read: the run ends when we are gone
+            signal.signal(
+                signal.SIGINT, signal.SIG_IGN
+            )  # one more, while Python tidies up, would end us without 130
             raise KeyboardInterrupt
 
     def _reader_gone(self) -> None:

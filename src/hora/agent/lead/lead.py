@@ -254,6 +254,7 @@ class Lead:
 
     def _exit(self, label: str, ended: verdict.Exit) -> None:
         self.attempt.ended(label, ended)
+        self.watching.ended(label)
         self.telling.changed()
         self._advance()
 

@@ -1,62 +1,54 @@
 """What the lead keeps of the output: a copy of each host's journal, and an index that merges them.
 
-The index is the one order of the run: record N says which bytes of which journal came N-th.  A reader's
-place is a number, so it can stop and go on, during the run and long after it.
+How it is read is told in `kept`.
 """
 
 from __future__ import annotations
 
 import os
-import struct
 
 from hora.agent import frames
 from hora.agent.journal import Journal
+from hora.agent.lead.kept import RECORD, Entry, Kept
 from hora.agent.lead.roll import Roll
-from hora.record import Record
-from hora.scene import LAUNCHER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 OUTPUT = "o"  # the type of a frame with a rank's output
-_RECORD = struct.Struct("<dQIHHhH")
 
 
-class Entry(Record):
-    """Some bytes that one rank wrote."""
-
-    time: float
-    offset: int  # of the bytes in the host's journal
-    length: int
-    host: int
-    member: int
-    rank: int  # in its member
-    attempt: int
-
-
-class Store:
-    """The lead writes with `receive`; anybody reads.  `roll` gives the numbers their names."""
+class Store(Kept):
+    """The lead writes with `receive`."""
 
     def __init__(self, folder: str, members: Optional[List[str]] = None, output: int = 0) -> None:
-        self.folder = folder
         self.output = output
         self.on_problem: Callable[[OSError], None] = lambda problem: None  # nothing more can be kept
         self.on_gap: Callable[[str, int], None] = lambda host, length: None
         self._journals: Dict[int, Journal] = {}
         self._unkept: Dict[int, int] = {}  # where each host's journal is that can't be kept any more
         self._decoders: Dict[int, frames.Decoder] = {}
+        self._members = members or []
         os.makedirs(folder, exist_ok=True)
-        names = os.path.join(folder, "names")
-        self._roll = Roll(names, members or [], lambda problem: self.on_problem(problem))
-        self._index = os.open(os.path.join(folder, "index"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self.count = os.fstat(self._index).st_size // _RECORD.size
+        super().__init__(folder)
+
+    def _open_index(self) -> int:
+        return os.open(
+            os.path.join(self.folder, "index"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+
+    def _open_roll(self) -> Roll:
+        names = os.path.join(self.folder, "names")
+        return Roll(names, self._members, lambda problem: self.on_problem(problem))
+
+    def _copy(self, number: int) -> Journal:
+        return self.journal(number)
 
     def journal(self, number: int) -> Journal:
         journal = self._journals.get(number)
         if journal is None:
-            path = os.path.join(self.folder, "hosts", str(number))
-            journal = self._journals[number] = Journal(path, limit=self.output or None)
+            journal = self._journals[number] = Journal(self.place(number), limit=self.output or None)
             journal.on_drop = lambda start, end: self.on_gap(self._roll.hosts[number], end - start)
         return journal
 
@@ -107,7 +99,7 @@ class Store:
 
     def _add(self, records: List[bytes]) -> None:
         try:
-            os.pwrite(self._index, b"".join(records), self.count * _RECORD.size)
+            os.pwrite(self._index, b"".join(records), self.count * RECORD.size)
         except OSError as problem:
             self.on_problem(problem)
             return
@@ -115,7 +107,7 @@ class Store:
 
     def _record(self, header: frames.Header, host: int, offset: int, length: int) -> bytes:
         member = self._roll.member(header["m"])
-        return _RECORD.pack(header["at"], offset, length, host, member, header["r"], header["a"])
+        return RECORD.pack(header["at"], offset, length, host, member, header["r"], header["a"])
 
     def mend(self, host: str) -> List[frames.Header]:
         """Take up the copy of a host's journal where a killed lead left it: index what it had received but
@@ -136,7 +128,7 @@ class Store:
                     events.append(header)
                 elif body > indexed:
                     records.append(self._record(header, number, body, length))
-        os.pwrite(self._index, b"".join(records), self.count * _RECORD.size)
+        os.pwrite(self._index, b"".join(records), self.count * RECORD.size)
         self.count += len(records)
         decoder = self._decoders[number] = frames.Decoder(end, OUTPUT)
         rest = journal.read_exactly(end, journal.end - end) or b""
@@ -168,29 +160,6 @@ class Store:
 
     # --- reading ---
 
-    def refresh(self) -> int:
-        """Number of records, for a reader beside the lead."""
-        count = os.fstat(self._index).st_size // _RECORD.size
-        if count != self.count:
-            self.count = count
-            self._roll.load()
-        return count
-
-    def entries(self, first: int, most: int = 256) -> List[Entry]:
-        most = max(0, min(most, self.count - first))
-        data = os.pread(self._index, most * _RECORD.size, first * _RECORD.size)
-        return [
-            Entry(*fields) for fields in _RECORD.iter_unpack(data[: len(data) // _RECORD.size * _RECORD.size])
-        ]
-
-    def body(self, entry: Entry) -> Optional[bytes]:
-        """The bytes; None when they were dropped to keep within `output`."""
-        return self.journal(entry.host).read_exactly(entry.offset, entry.length)
-
-    def label(self, entry: Entry) -> str:
-        number = "launcher" if entry.rank == LAUNCHER else str(entry.rank)
-        return f"{self._roll.members[entry.member]}/{number}"
-
     def backwards(self) -> Iterator[Entry]:
         """From the newest to the oldest."""
         end = self.count
@@ -219,18 +188,7 @@ class Store:
         text = b"".join(reversed(parts))[-limit:]
         return text.splitlines()[-most:] if text else []
 
-    def since(self, moment: float) -> int:
-        """The first record that is not older."""
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            if self.entries(middle, 1)[0].time < moment:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
     def close(self) -> None:
         for journal in self._journals.values():
             journal.close()
-        os.close(self._index)
+        super().close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,39 @@ def test_the_last_lines_are_those_of_one_rank_in_one_attempt(work: Path) -> None
     assert store.last_lines("worker-0/0", 50, attempt=2) == [b"1", b"2", b"33", b"4"]
     assert store.last_lines("worker-0/1", 5) == []
     assert store.last_lines("worker-0/0", 5, limit=4) == [b"3", b"4"]
+    store.close()
+
+
+def test_the_last_lines_of_a_thousand_ranks_take_no_longer_for_all_that_others_wrote(work: Path) -> None:
+    store = Store(str(work), list(MEMBERS))
+    store.receive("a", 0, output(1, 0, b"early\n"))
+    much = b"".join(output(0, number % 3, b"x\n") for number in range(20_000))
+    for _ in range(5):
+        store.receive("a", store.end("a"), much)
+    store.receive("a", store.end("a"), output(0, 7, b"late\n"))
+    began = time.process_time()
+    for _ in range(500):
+        assert store.last_lines("worker-1/0", 20, 1) == [b"early"]
+        assert store.last_lines("worker-1/5", 20, 1) == []
+        assert store.last_lines("worker-0/7", 20, 1) == [b"late"]
+    assert time.process_time() - began < 3.0
+    store.close()
+
+
+def test_the_last_lines_are_found_also_where_they_came_in_many_pieces(work: Path) -> None:
+    store = Store(str(work), list(MEMBERS))
+    store.receive("a", 0, output(0, 0, b"first\n"))
+    for letter in range(3000):
+        store.receive("a", store.end("a"), output(0, 0, b"." if letter % 300 else b"\n") + output(1, 0, b"x\n"))
+    expected = [b"", *[b"." * 299] * 10][-5:]
+    assert store.last_lines("worker-0/0", 5) == expected
+    assert store.last_lines("worker-0/0", 50)[0] == b"first"
+    store.close()
+    store = Store(str(work), list(MEMBERS))  # another lead, or whoever writes the end that a killed one could not
+    store.mend("a")
+    assert store.last_lines("worker-0/0", 5) == expected
+    store.receive("a", store.end("a"), output(0, 0, b"\nlast\n"))
+    assert store.last_lines("worker-0/0", 2) == [b"." * 299, b"last"]
     store.close()
 
 

@@ -6,17 +6,21 @@ How it is read is told in `kept`.
 from __future__ import annotations
 
 import os
+from collections import deque
 
 from hora.agent import frames
 from hora.agent.journal import Journal
 from hora.agent.lead.kept import RECORD, Entry, Kept
 from hora.agent.lead.roll import Roll
+from hora.scene import LAUNCHER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, Iterator, List, Optional, Tuple
+    from typing import Callable, Deque, Dict, Iterator, List, Optional, Tuple
 
 OUTPUT = "o"  # the type of a frame with a rank's output
+NEWEST = 128  # records of each rank that are known by number
+FURTHER = 1 << 18  # records to look through behind those, where a rank's lines come in many pieces
 
 
 class Store(Kept):
@@ -30,8 +34,10 @@ class Store(Kept):
         self._unkept: Dict[int, int] = {}  # where each host's journal is that can't be kept any more
         self._decoders: Dict[int, frames.Decoder] = {}
         self._members = members or []
+        self._newest: Dict[Tuple[int, int], Deque[int]] = {}  # by member and rank
         os.makedirs(folder, exist_ok=True)
         super().__init__(folder)
+        self._begun = self.count  # those before are not known by number
 
     def _open_index(self) -> int:
         return os.open(
@@ -103,7 +109,15 @@ class Store(Kept):
         except OSError as problem:
             self.on_problem(problem)
             return
-        self.count += len(records)
+        self._counted(records)
+
+    def _counted(self, records: List[bytes]) -> None:
+        for fields in RECORD.iter_unpack(b"".join(records)):
+            known = self._newest.get(fields[4:6])
+            if known is None:
+                known = self._newest[fields[4:6]] = deque(maxlen=NEWEST)
+            known.append(self.count)
+            self.count += 1
 
     def _record(self, header: frames.Header, host: int, offset: int, length: int) -> bytes:
         member = self._roll.member(header["m"])
@@ -129,7 +143,7 @@ class Store(Kept):
                 elif body > indexed:
                     records.append(self._record(header, number, body, length))
         os.pwrite(self._index, b"".join(records), self.count * RECORD.size)
-        self.count += len(records)
+        self._counted(records)
         decoder = self._decoders[number] = frames.Decoder(end, OUTPUT)
         rest = journal.read_exactly(end, journal.end - end) or b""
         for _ in decoder.feed(rest):
@@ -174,8 +188,8 @@ class Store(Kept):
         """The last lines of one rank, newest last; a monster line is cut to its end."""
         parts: List[bytes] = []
         size = lines = 0
-        for entry in self.backwards():
-            if self.label(entry) != label or (attempt is not None and entry.attempt != attempt):
+        for entry in self._of(label):
+            if attempt is not None and entry.attempt != attempt:
                 continue
             body = self.body(entry)
             if body is None:
@@ -187,6 +201,28 @@ class Store(Kept):
                 break
         text = b"".join(reversed(parts))[-limit:]
         return text.splitlines()[-most:] if text else []
+
+    def _of(self, label: str) -> Iterator[Entry]:
+        """The records of one rank, from the newest on, as far as can be looked: when a thousand ranks fail
+        together, each of them is asked for."""
+        member, _, number = label.rpartition("/")
+        if member not in self._roll.members:
+            return
+        key = self._roll.member(member), LAUNCHER if number == "launcher" else int(number)
+        known = self._newest.get(key, ())
+        for at in reversed(known):
+            yield from self.entries(at, 1)
+        yield from self._before(known[0] if len(known) == NEWEST else self._begun, key)
+
+    def _before(self, end: int, key: Tuple[int, int]) -> Iterator[Entry]:
+        """What is not known by number: records of a rank that has many, and those of an earlier lead."""
+        first, step = max(0, end - FURTHER), 4096
+        for upper in range(end, first, -step):
+            lower = max(first, upper - step)
+            data = os.pread(self._index, (upper - lower) * RECORD.size, lower * RECORD.size)
+            found = [fields for fields in RECORD.iter_unpack(data) if fields[4:6] == key]
+            for fields in reversed(found):
+                yield Entry(*fields)
 
     def close(self) -> None:
         for journal in self._journals.values():

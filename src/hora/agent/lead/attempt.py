@@ -32,6 +32,7 @@ class Attempt:
         self.expected: Set[str] = set()  # labels of the processes that agents start
         self.failed = False
         self.succeeded = False
+        self.stopping = False  # its hosts were ordered to stop what is left of it
         self.followers: Dict[str, List[str]] = {}
         self.began_at: Optional[float] = None
 

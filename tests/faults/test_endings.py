@@ -192,6 +192,7 @@ def test_the_members_of_a_lost_agent_are_shown_as_lost(trial: Trial) -> None:
     trial.kill("agent")
     status = trial.ended()
     assert [rank.state for member in status.members for rank in member.ranks] == ["lost", "lost"]
+    assert {member.phase for member in status.members} == {"lost"}
     assert_ended(trial, FAILED, 125, "was lost: its agent was killed by signal 9 (SIGKILL)")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hora import plan as plans
+from hora import state
 from hora.agent.lead import sentences
 from hora.agent.lead.hosts import HostLink
 from hora.agent.lead.lead import Lead
@@ -137,3 +138,34 @@ def test_what_goes_wrong_after_somebody_asked_for_the_end_is_a_note(played: Call
     run.tell("gone")
     assert run.verdict == ("stopped", 130) and run.lead.reason == "stopped by Ctrl-C"
     assert run.lead.telling.notes == ["the disk is full"]
+
+
+def test_a_member_whose_host_is_lost_is_shown_as_lost_until_it_is_back(
+    played: Callable[..., Played],
+) -> None:
+    run = played(restarts=1).run()
+    assert run.phases() == {"running"}
+    run.lead.host_lost(run.link, "its machine is gone")
+    assert run.lead.phase == "checking", "the next attempt waits for it"
+    assert run.phases() == {"lost"}
+    run.tell("prepared", **PREPARED)
+    assert run.phases() == {"ready"}
+
+
+def test_a_member_whose_agent_was_killed_is_shown_as_lost_at_the_end(played: Callable[..., Played]) -> None:
+    run = played().run()
+    run.link.incarnation = 2
+    run.lead.host_came(run.link)  # the next agent says hello, and then what happened to the first one
+    run.tell("agentlost", incarnation=2, why="its agent was killed by signal 9 (SIGKILL)", at=1010.0)
+    assert run.lead.phase == "failed" and run.phases() == {"lost"}
+    assert {rank.state for rank in run.lead.board.ranks.values()} == {"lost"}
+
+
+def test_a_set_up_is_shown_with_every_member(played: Callable[..., Played]) -> None:
+    run = played(setup=("sh", "-c", "pip install x"))
+    run.tell("prepared", **PREPARED)
+    assert {(member.phase, member.note) for member in run.lead.board.document()} == {
+        ("setup", "setting up: pip install x")
+    }
+    run.tell("exit", label=state.SETUP + "here", code=0, signal=None, stopped=False)
+    assert {(member.phase, member.note) for member in run.lead.board.document()} == {("ready", "")}

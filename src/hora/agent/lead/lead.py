@@ -135,8 +135,6 @@ class Lead:
             if self.board.host_of(self.board.seat(label).member) == link.name:
                 self._exit(label, judging.lost(label, self.board, link.name, at, why))
         link.gone = True
-        for member in link.members:
-            self.board.host(member, link.name)
 
     def event(self, link: HostLink, header: Header, body: bytes) -> None:
         if self.rebuild.keeps(link, header, body):

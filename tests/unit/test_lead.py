@@ -169,3 +169,12 @@ def test_a_set_up_is_shown_with_every_member(played: Callable[..., Played]) -> N
     }
     run.tell("exit", label=state.SETUP + "here", code=0, signal=None, stopped=False)
     assert {(member.phase, member.note) for member in run.lead.board.document()} == {("ready", "")}
+
+
+def test_a_rank_began_when_its_agent_says_so(played: Callable[..., Played]) -> None:
+    """Also where that is told to another lead, long after."""
+    run = played().run()
+    run.exit("worker-0/0", 1, at=1500.0)
+    run.exit("worker-1/0", None, signal=15, stopped=True, at=1501.0)
+    run.tell("gone")
+    assert run.lead.failure is not None and run.lead.failure.after == 500.0

@@ -115,8 +115,9 @@ class Attempt:
 
     # --- ending ---
 
-    def started(self, label: str, pid: int) -> None:
-        self.began.setdefault(label, time.time())
+    def started(self, label: str, pid: int, at: float) -> None:
+        """`at`: not when this was heard, since another lead may have been there then."""
+        self.began.setdefault(label, at)
         if self.board.knows(label):
             self.board.change(label, state=state.ALIVE, pid=pid)
         for follower in self.followers.get(label, ()):

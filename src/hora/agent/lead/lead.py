@@ -217,7 +217,7 @@ class Lead:
         label = header["label"]
         if label not in self.attempt.expected and not self.board.knows(label):
             return  # set-up
-        self.attempt.started(label, header["pid"])
+        self.attempt.started(label, header["pid"], link.clock.ours(header["at"]))
         self.telling.changed()
         if self.phase == state.STARTING and self.attempt.all_started:
             self._running()

@@ -105,6 +105,7 @@ class Lead:
         for member in link.members:
             if member in self.board.members:
                 self.board.host(member, link.name)
+        self.requests.host_up(link)
         if self.rebuild.going_on:
             self.rebuild.host_came(link)
         else:

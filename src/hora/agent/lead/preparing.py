@@ -22,6 +22,7 @@ class Preparing:
     def __init__(self, lead: Any) -> None:
         self.lead = lead
         self.set_up = not lead.plan.setup  # once per run, not per attempt
+        self._asked = 0  # how often a host was asked to prepare
         self._codes: Dict[str, Optional[int]] = {}  # of the set-up, by host
 
     # --- do they agree ---
@@ -35,6 +36,7 @@ class Preparing:
             self.prepare(link)
 
     def prepare(self, link: HostLink) -> None:
+        self._asked += 1
         link.gone = False
         link.serving = link.incarnation
         link.order({**self.lead.attempt.prepare(link), "alone": len(self.lead.hosts) == 1})
@@ -52,7 +54,8 @@ class Preparing:
         if problem:
             lead.fail(problem, state.ORIGIN_HORA, EXIT_HORA)
         elif len(lead.hosts) > 1:
-            ring(lead, self._agreed)
+            asked = self._asked
+            ring(lead, self._agreed, lambda: self._asked != asked)
         else:
             self._agreed()
 

@@ -246,12 +246,13 @@ def test_the_last_lines_are_found_also_where_they_came_in_many_pieces(work: Path
     store = Store(str(work), list(MEMBERS))
     store.receive("a", 0, output(0, 0, b"first\n"))
     for letter in range(3000):
-        store.receive("a", store.end("a"), output(0, 0, b"." if letter % 300 else b"\n") + output(1, 0, b"x\n"))
+        piece = b"." if letter % 300 else b"\n"
+        store.receive("a", store.end("a"), output(0, 0, piece) + output(1, 0, b"x\n"))
     expected = [b"", *[b"." * 299] * 10][-5:]
     assert store.last_lines("worker-0/0", 5) == expected
     assert store.last_lines("worker-0/0", 50)[0] == b"first"
     store.close()
-    store = Store(str(work), list(MEMBERS))  # another lead, or whoever writes the end that a killed one could not
+    store = Store(str(work), list(MEMBERS))  # of another lead, or of who writes an end in its place
     store.mend("a")
     assert store.last_lines("worker-0/0", 5) == expected
     store.receive("a", store.end("a"), output(0, 0, b"\nlast\n"))

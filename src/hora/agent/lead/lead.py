@@ -67,7 +67,7 @@ class Lead:
         self.ended_at: Optional[float] = None
         self.retry = Retry(self.plan.restarts)
         self.asked_to_stop: Optional[sentences.Stop] = None
-        self._decided = False  # the ranks have: what comes later (as after `fail` or `stop`) only makes it sooner
+        self._decided = False  # the ranks have: like `fail` and `stop`, whoever comes first gives the verdict
         self.watching = Watching(self)
         self.requests = Requests(self)
         self.rebuild = Rebuild(self)

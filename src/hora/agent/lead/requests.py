@@ -47,9 +47,7 @@ class Requests:
             problem(link, self._down(link))
         return number
 
-    def insist(
-        self, link: HostLink, header: Header, reply: OnReply, late: OnProblem, seconds: float
-    ) -> None:
+    def insist(self, link: HostLink, header: Header, reply: OnReply, late: OnProblem, seconds: float) -> None:
         """Asked again when the link has been down; `late` when it is up and no answer comes."""
 
         def ask() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from operator import itemgetter
 
 from hora.agent import frames
 from hora.agent.journal import Journal
@@ -16,11 +17,12 @@ from hora.scene import LAUNCHER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Deque, Dict, Iterator, List, Optional, Tuple
+    from typing import Callable, Deque, Dict, Iterator, List, Optional, Sequence, Tuple
 
 OUTPUT = "o"  # the type of a frame with a rank's output
 NEWEST = 128  # records of each rank that are known by number
 FURTHER = 1 << 18  # records to look through behind those, where a rank's lines come in many pieces
+_WHO = itemgetter(4, 5)  # member and rank of a record
 
 
 class Store(Kept):
@@ -40,9 +42,7 @@ class Store(Kept):
         self._begun = self.count  # those before are not known by number
 
     def _open_index(self) -> int:
-        return os.open(
-            os.path.join(self.folder, "index"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-        )
+        return os.open(os.path.join(self.folder, "index"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _open_roll(self) -> Roll:
         names = os.path.join(self.folder, "names")
@@ -113,9 +113,10 @@ class Store(Kept):
 
     def _counted(self, records: List[bytes]) -> None:
         for fields in RECORD.iter_unpack(b"".join(records)):
-            known = self._newest.get(fields[4:6])
+            who = _WHO(fields)
+            known = self._newest.get(who)
             if known is None:
-                known = self._newest[fields[4:6]] = deque(maxlen=NEWEST)
+                known = self._newest[who] = deque(maxlen=NEWEST)
             known.append(self.count)
             self.count += 1
 
@@ -209,7 +210,7 @@ class Store(Kept):
         if member not in self._roll.members:
             return
         key = self._roll.member(member), LAUNCHER if number == "launcher" else int(number)
-        known = self._newest.get(key, ())
+        known: Sequence[int] = self._newest.get(key, ())
         for at in reversed(known):
             yield from self.entries(at, 1)
         yield from self._before(known[0] if len(known) == NEWEST else self._begun, key)
@@ -220,9 +221,8 @@ class Store(Kept):
         for upper in range(end, first, -step):
             lower = max(first, upper - step)
             data = os.pread(self._index, (upper - lower) * RECORD.size, lower * RECORD.size)
-            found = [fields for fields in RECORD.iter_unpack(data) if fields[4:6] == key]
-            for fields in reversed(found):
-                yield Entry(*fields)
+            records = [Entry(*fields) for fields in RECORD.iter_unpack(data) if _WHO(fields) == key]
+            yield from reversed(records)
 
     def close(self) -> None:
         for journal in self._journals.values():

@@ -141,6 +141,15 @@ def test_who_asks_for_the_end_after_a_failure_still_hears_of_the_failure(
     assert_ended(trial, FAILED, 137, "worker-0/0 was killed by signal 9")
 
 
+def test_ctrl_c_after_a_time_out_still_hears_of_the_time_out(trial: Trial) -> None:
+    trial.start(*SAVING_LONG, "--set", "timeouts.total=2s").reach_output()
+    wait_until(lambda: trial.the_run().status().phase == STOPPING, "the time is over")
+    trial.kill("client", number=signal.SIGINT)
+    trial.killed.clear()
+    assert_ended(trial, FAILED, 124, "timeouts.total")
+    assert has_saved(trial)
+
+
 def test_a_failure_is_told_also_when_the_lead_is_killed_before_its_verdict(trial: Trial) -> None:
     trial.start(*NEVER_DONE).reach_output()
     trial.kill("rank-0")
@@ -183,6 +192,7 @@ def test_the_members_of_a_lost_agent_are_shown_as_lost(trial: Trial) -> None:
     trial.kill("agent")
     status = trial.ended()
     assert [rank.state for member in status.members for rank in member.ranks] == ["lost", "lost"]
+    assert {member.phase for member in status.members} == {"lost"}
     assert_ended(trial, FAILED, 125, "was lost: its agent was killed by signal 9 (SIGKILL)")
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from helpers.runs import wait_until
 from hora import frameworks, plan
 from hora.agent.lead import documents
-from hora.agent.lead.store import Store
+from hora.agent.lead.kept import Kept
 from hora.identity import Identity, make_identity
 from hora.places.connection import Connection
 from hora.record import replace
@@ -166,7 +166,7 @@ class Mesh:
 
     def output(self) -> dict[str, bytes]:
         """All that the lead has kept, by rank."""
-        store = Store(str(self.folder / "output"))
+        store = Kept(str(self.folder / "output"))
         try:
             found: dict[str, bytearray] = {}
             for entry in store.entries(0, store.count):

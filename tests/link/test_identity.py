@@ -7,14 +7,16 @@ import os
 import random
 import socket
 import ssl
+import threading
+import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from cryptography import x509
 
 from helpers.runs import python, wait_until
-from hora.agent import tls
-from hora.agent.channel import Channel
+from hora.agent import frames, tls
+from hora.agent.channel import CHUNK, Channel
 from hora.agent.loop import Loop
 from hora.agent.uplink import SERVER_NAME
 from hora.identity import Identity, make_identity
@@ -128,3 +130,36 @@ def test_frames_of_all_sizes_pass_through_tls_in_order_however_slowly_they_are_r
     sender.close()
     receiver.close()
     loop.close()
+
+
+def test_a_host_that_has_much_to_say_leaves_others_their_turn() -> None:
+    """It sends as fast as it is read: one turn of the loop must not last until it is done."""
+    loop = Loop()
+    left, right = socket.socketpair()
+    made, frame = identity(), frames.encode({"t": "x"}, b"x" * 16_000)
+    turns: list[int] = [0]  # bytes in each turn
+
+    def hear(header: frames.Header, body: bytes) -> None:
+        turns[-1] += len(body)
+        time.sleep(0.0005)
+
+    def send() -> None:
+        context = tls.agent_context(made.part("agent"))
+        with context.wrap_socket(right, server_hostname=SERVER_NAME) as sock:
+            for _ in range(500):
+                sock.sendall(frame)
+
+    ends: list[str] = []
+    context = tls.lead_context(made.part("lead"))
+    receiver = Channel(loop, left, hear, ends.append, tls=context, server_side=True)
+    thread = threading.Thread(target=send)
+    thread.start()
+    while not ends:
+        turns.append(0)
+        loop.after(0.01, lambda: None)
+        loop.turn()
+    thread.join()
+    receiver.close()
+    loop.close()
+    assert sum(turns) == 500 * 16_000
+    assert max(turns) <= 2 * CHUNK

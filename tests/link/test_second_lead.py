@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from helpers.runs import python, wait_until
+from hora.agent.lead.verdict import EARLY
 from hora.plan import Limits
 from link.mesh import Mesh, assert_whole, counting
 
@@ -56,6 +59,27 @@ def test_what_ended_while_there_was_no_lead_is_told_to_the_next(mesh: Mesh) -> N
     assert status.first_failure is not None
     assert status.first_failure.label == "worker-1/0"
     assert mesh.output() == {"worker-0/0": b"here\nthere\n", "worker-1/0": b"here\nthere\n"}
+
+
+def test_a_rank_that_ran_for_long_under_the_first_lead_made_no_mistake_at_its_start(mesh: Mesh) -> None:
+    """It printed nothing: had it begun just now, it would not be tried again."""
+    code = """
+        import os, sys, time
+        while os.environ["HORA_ATTEMPT"] == "1" and not os.path.exists("go"): time.sleep(0.02)
+        sys.exit(os.environ["HORA_ATTEMPT"] == "1")
+    """
+    mesh.lead(python(code), members=2, limits=LIMITS, restarts=1)
+    mesh.host(0)
+    mesh.host(1)
+    mesh.until("running")
+    until = time.monotonic() + EARLY + 1.0
+    wait_until(lambda: time.monotonic() > until, "the first seconds are over")
+    kill_lead(mesh)
+    mesh.start_lead()
+    mesh.until("running")
+    (mesh.work / "go").touch()
+    status = mesh.ended()
+    assert (status.phase, status.attempt) == ("succeeded", 2), status
 
 
 def test_a_lead_killed_before_the_start_begins_another_attempt(mesh: Mesh) -> None:

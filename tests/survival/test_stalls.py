@@ -107,6 +107,21 @@ def test_a_stall_ends_the_run_where_that_is_asked_for(runs: Runs) -> None:
     assert "worker-2/0" in status.reason and "stalled" in status.reason
 
 
+def test_ranks_that_wait_for_one_that_has_left_are_stalled(runs: Runs) -> None:
+    """One had less data than the others, and ended well."""
+    code = """
+        import os, time
+        if os.environ["HORA_RANK"] == "0":
+            time.sleep(5)  # until heartbeats have told of it
+        else:
+            time.sleep(1000)
+    """
+    run = runs.start(python(code), workers=2, stall="kill", timeouts={"stall": "3s", "grace": "1s"})
+    status = run.wait(40, check=False)
+    assert (status.phase, status.exit_code) == ("failed", 124)
+    assert "worker-1/0" in status.reason and "stalled" in status.reason
+
+
 def test_ranks_that_compute_without_a_word_are_not_stalled(runs: Runs) -> None:
     code = """
         import time

@@ -58,7 +58,7 @@ def test_threads_are_shared_by_the_ranks_of_a_host() -> None:
 
 def test_all_started_once_each_has_begun_or_ended() -> None:
     attempt, board, _ = begun(plan(), host("a", "worker-0", "worker-1"))
-    attempt.started("worker-0/0", 11)
+    attempt.started("worker-0/0", 11, 9.0)
     assert not attempt.all_started
     attempt.ended("worker-1/0", how(board, "worker-1/0", 1))
     assert attempt.all_started and board.ranks["worker-0/0"].pid == 11
@@ -104,7 +104,7 @@ def test_ranks_that_were_stopped_neither_fail_it_nor_let_it_succeed() -> None:
 
 def test_a_rank_that_nobody_saw_end_is_lost() -> None:
     attempt, board, _ = begun(plan(), host("a", "worker-0", "worker-1"))
-    attempt.started("worker-0/0", 11)
+    attempt.started("worker-0/0", 11, 9.0)
     attempt.ended("worker-0/0", judging.lost("worker-0/0", board, "a", 10.0, "its agent was killed"))
     assert attempt.failed and board.ranks["worker-0/0"].state == state.LOST
 

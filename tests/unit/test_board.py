@@ -50,6 +50,14 @@ def test_a_lost_host_takes_what_ran_on_it() -> None:
     assert board.ranks["worker-1/1"].state == state.EXITED, "that was seen"
 
 
+def test_a_host_that_is_lost_after_its_ranks_have_ended_takes_nothing() -> None:
+    board = a_board()
+    board.host("worker-0", "there")
+    for label in board.labels_of("worker-0"):
+        board.change(label, state=state.EXITED, exit_code=0)
+    assert board.lost("there") == [] and phases(board)["worker-0"] == "ended"
+
+
 def test_a_launcher_has_a_seat_and_is_no_rank() -> None:
     board = a_board()
     seat = board.seat("worker-0/launcher")

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from hora.agent import frames, pipes
-from hora.agent.journal import SMALLEST, SUFFIX, Journal
+from hora.agent.journal import SMALLEST, Journal
+from hora.agent.reading import SUFFIX
 
 SEGMENT = 64  # bytes: every few frames begin a new file
 

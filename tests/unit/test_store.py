@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hora.agent import frames, journal
+from hora.agent.lead.kept import Kept
 from hora.agent.lead.store import Store
 
 MEMBERS = ["worker-0", "worker-1"]
@@ -20,7 +23,7 @@ def output(member: int, number: int, body: bytes, at: float = 1.0, attempt: int 
     return frames.encode({"t": "o", "m": MEMBERS[member], "r": number, "a": attempt, "at": at}, body)
 
 
-def told(store: Store) -> list[tuple[str, bytes | None]]:
+def told(store: Kept) -> list[tuple[str, bytes | None]]:
     return [(store.label(entry), store.body(entry)) for entry in store.entries(0, store.count)]
 
 
@@ -114,13 +117,45 @@ def test_hosts_are_merged_in_the_order_of_arrival(work: Path) -> None:
 
 def test_a_reader_beside_the_lead_sees_what_is_new(work: Path) -> None:
     store = Store(str(work), list(MEMBERS))
-    reader = Store(str(work))
+    reader = Kept(str(work))
     assert reader.refresh() == 0
     store.receive("a", 0, output(0, 0, b"one\n"))
     assert reader.refresh() == 1
     assert told(reader) == [("worker-0/0", b"one\n")]
     for each in (store, reader):
         each.close()
+
+
+def test_a_reader_sees_what_goes_and_what_comes_while_it_reads(work: Path) -> None:
+    """The lead drops the oldest files to stay within `output`, and writes into new ones."""
+    store = Store(str(work), list(MEMBERS), output=8 * journal.SMALLEST)
+    bodies = [b"%03d" % number + b"x" * 500_000 for number in range(52)]
+    for body in bodies[:12]:
+        store.receive("a", store.end("a"), output(0, 0, body))
+    reader = Kept(str(work))
+    assert reader.body(reader.entries(0)[0]) == bodies[0]
+    for body in bodies[12:]:
+        store.receive("a", store.end("a"), output(0, 0, body))
+    assert reader.refresh() == 52
+    seen = [text for _, text in told(reader)]
+    assert all(text in (None, body) for text, body in zip(seen, bodies))
+    assert None in seen and seen[-10:] == bodies[-10:]
+    for each in (store, reader):
+        each.close()
+
+
+def test_a_reader_makes_nothing(work: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Kept(str(work))
+    store = Store(str(work), list(MEMBERS))
+    store.receive("a", 0, output(0, 0, b"one\n"))
+    store.close()
+    shutil.rmtree(work / "hosts")  # as when a disk gave way
+    before = sorted(work.rglob("*"))
+    reader = Kept(str(work))
+    assert told(reader) == [("worker-0/0", None)]
+    reader.close()
+    assert sorted(work.rglob("*")) == before
 
 
 def test_nothing_is_told_before_all_of_it_is_here(work: Path) -> None:
@@ -188,6 +223,40 @@ def test_the_last_lines_are_those_of_one_rank_in_one_attempt(work: Path) -> None
     assert store.last_lines("worker-0/0", 50, attempt=2) == [b"1", b"2", b"33", b"4"]
     assert store.last_lines("worker-0/1", 5) == []
     assert store.last_lines("worker-0/0", 5, limit=4) == [b"3", b"4"]
+    store.close()
+
+
+def test_the_last_lines_of_a_thousand_ranks_take_no_longer_for_all_that_others_wrote(work: Path) -> None:
+    store = Store(str(work), list(MEMBERS))
+    store.receive("a", 0, output(1, 0, b"early\n"))
+    much = b"".join(output(0, number % 3, b"x\n") for number in range(20_000))
+    for _ in range(5):
+        store.receive("a", store.end("a"), much)
+    store.receive("a", store.end("a"), output(0, 7, b"late\n"))
+    began = time.process_time()
+    for _ in range(500):
+        assert store.last_lines("worker-1/0", 20, 1) == [b"early"]
+        assert store.last_lines("worker-1/5", 20, 1) == []
+        assert store.last_lines("worker-0/7", 20, 1) == [b"late"]
+    assert time.process_time() - began < 3.0
+    store.close()
+
+
+def test_the_last_lines_are_found_also_where_they_came_in_many_pieces(work: Path) -> None:
+    store = Store(str(work), list(MEMBERS))
+    store.receive("a", 0, output(0, 0, b"first\n"))
+    for letter in range(3000):
+        piece = b"." if letter % 300 else b"\n"
+        store.receive("a", store.end("a"), output(0, 0, piece) + output(1, 0, b"x\n"))
+    expected = [b"", *[b"." * 299] * 10][-5:]
+    assert store.last_lines("worker-0/0", 5) == expected
+    assert store.last_lines("worker-0/0", 50)[0] == b"first"
+    store.close()
+    store = Store(str(work), list(MEMBERS))  # of another lead, or of who writes an end in its place
+    store.mend("a")
+    assert store.last_lines("worker-0/0", 5) == expected
+    store.receive("a", store.end("a"), output(0, 0, b"\nlast\n"))
+    assert store.last_lines("worker-0/0", 2) == [b"." * 299, b"last"]
     store.close()
 
 

@@ -25,6 +25,7 @@ class Lead:
         limits = SimpleNamespace(stall=stall, start=600.0)
         self.plan = SimpleNamespace(limits=limits, stall="kill" if kill else "report")
         self.hosts: dict[str, Any] = {}
+        self.ranks = ["worker-0/0", "worker-1/0"]  # that live
         self.said: list[str] = []
         self.failed: list[tuple[str, str, int]] = []
         self.lost: list[str] = []
@@ -40,7 +41,8 @@ class Lead:
 
     def turn(self, watching: Watching, cpu: Callable[[], float] = lambda: 1.0) -> bool:
         """One look around, with the heartbeats that came before it."""
-        watching.beat(None, {"ranks": [["worker-0/0", cpu(), 0.0], ["worker-1/0", 1.0, 0.0]]})  # type: ignore[arg-type]
+        samples = [["worker-0/0", cpu(), 0.0], ["worker-1/0", 1.0, 0.0]]
+        watching.beat(None, {"ranks": [one for one in samples if one[0] in self.ranks]})  # type: ignore[arg-type]
         self.loop.after(0.02, lambda: None)
         self.loop.turn()
         return bool(self.asked)
@@ -106,6 +108,16 @@ def test_stacks_that_come_after_the_end_are_of_no_interest(leads: Callable[..., 
     watching.pause()
     lead.asked[0](STACKS)
     assert lead.said == [] and lead.failed == []
+
+
+def test_a_rank_that_has_ended_hides_no_stall_of_the_others(leads: Callable[..., Lead]) -> None:
+    lead = leads()
+    watching = Watching(lead)
+    watching.restart()
+    lead.turn(watching)
+    watching.ended("worker-0/0")
+    lead.ranks.remove("worker-0/0")
+    wait_until(lambda: lead.turn(watching), "the stacks are asked for", 10)
 
 
 def test_work_is_no_stall_and_no_limit_is_none(leads: Callable[..., Lead]) -> None:

@@ -306,6 +306,10 @@ class Agent:
         os.replace(path + ".new", path)
 
     def _on_stop(self, header: Header) -> None:
+        if (
+            header["attempt"] > self._attempt
+        ):  # it has not begun here, and shall not: the lead waits for its end
+            self._attempt, self._waiting, self._told = header["attempt"], None, []
         if header.get("kill"):
             self.ranks.kill()
         elif header.get("leftovers"):

@@ -128,7 +128,8 @@ class Channel:
     # --- inside ---
 
     def _ready(self, events: int) -> None:
-        if self._handshake and not self._shake():
+        if self._handshake:
+            self._shake()
             return
         if events & WRITE or (self._tls and self._out):
             self._write()
@@ -137,20 +138,21 @@ class Channel:
         if events & READ and not self.closed:
             self._read()
 
-    def _shake(self) -> bool:
+    def _shake(self) -> None:
+        """One step of the handshake; at its end, what waited for it."""
         import ssl
 
         try:
             self.sock.do_handshake()  # type: ignore[attr-defined]
         except ssl.SSLWantReadError:
             self._want(READ)
-            return False
+            return
         except ssl.SSLWantWriteError:
             self._want(READ | WRITE)
-            return False
+            return
         except (OSError, ValueError) as error:  # SSLError is an OSError
             self.close(f"TLS handshake failed: {error}")
-            return False
+            return
         self._handshake = False
         self._want(READ | WRITE if self._out else READ)
         self._read()
@@ -158,7 +160,6 @@ class Channel:
             self._write()
         if self.on_drain is not None and not self.closed:
             self.on_drain()
-        return False
 
     def _want(self, events: int) -> None:
         if events != self._events and not self.closed:
@@ -166,24 +167,34 @@ class Channel:
             self.loop.watch(self.sock, events, self._ready)
 
     def _read(self) -> None:
-        while not self.closed:
-            try:
-                data = self.sock.recv(CHUNK)
-            except BlockingIOError:
+        """As much as fits one turn of the loop: others have theirs.  What is left makes the socket readable
+        again; only what OpenSSL has taken out of it already does not."""
+        read = 0
+        while read < CHUNK and not self.closed:
+            data = self._receive()
+            if data is None:
                 return
-            except OSError as error:
-                if self._tls and type(error).__name__ in ("SSLWantReadError", "SSLWantWriteError"):
-                    return
-                self.close(str(error))
-                return
-            if not data:
-                self.close("")
-                return
+            read += len(data)
             self.heard = self.loop.now()
-            if not self._deliver(data):
+            if not self._deliver(data) or not self._tls:
                 return
-            if not self._tls:
-                return  # level-triggered: the loop calls again, after others had their turn
+        if not self.closed and self.sock.pending():  # type: ignore[attr-defined]
+            self.loop.after(0.0, lambda: self._ready(READ))
+
+    def _receive(self) -> Optional[bytes]:
+        """What is there; None when there is nothing just now, or nothing more."""
+        try:
+            data = self.sock.recv(CHUNK)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if not (self._tls and type(error).__name__ in ("SSLWantReadError", "SSLWantWriteError")):
+                self.close(str(error))
+            return None
+        if not data:
+            self.close("")
+            return None
+        return data
 
     def _deliver(self, data: bytes) -> bool:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from hora.agent import frames
+from hora.agent.reading import Reading, segment_path, segments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +18,9 @@ if TYPE_CHECKING:
 
 SEGMENT = 64 << 20
 SMALLEST = 1 << 20  # of the segments that are dropped one by one to stay within a limit
-SUFFIX = ".journal"
 
 
-class Journal:
+class Journal(Reading):
     """Writes at the end, reads anywhere.  `start` is the oldest offset still on disk."""
 
     def __init__(self, folder: str, segment: int = SEGMENT, limit: Optional[int] = None) -> None:
@@ -28,9 +28,7 @@ class Journal:
         self.limit = limit  # bytes kept; the oldest segment goes first
         self._segment = segment if limit is None else min(segment, max(limit // 8, SMALLEST))
         os.makedirs(folder, exist_ok=True)
-        self._starts: List[int] = sorted(
-            int(name[: -len(SUFFIX)]) for name in os.listdir(folder) if name.endswith(SUFFIX)
-        )
+        self._starts: List[int] = segments(folder)
         self._home = ""
         self._reader: Tuple[int, int] = (-1, -1)  # start of the segment, its descriptor
         self.on_drop: Callable[[int, int], None] = lambda start, end: None  # before that part goes
@@ -60,7 +58,7 @@ class Journal:
             return ""
 
     def _path(self, start: int) -> str:
-        return os.path.join(self.folder, f"{start:020d}{SUFFIX}")
+        return segment_path(self.folder, start)
 
     def _open(self, start: int) -> int:
         return os.open(self._path(start), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -153,18 +151,6 @@ class Journal:
         if self._reader[1] >= 0:
             os.close(self._reader[1])
             self._reader = (-1, -1)
-
-    def read_exactly(self, offset: int, length: int) -> Optional[bytes]:
-        """All of it, also across segments; None when a part is gone."""
-        parts = []
-        while length:
-            part = self.read(offset, length)
-            if not part:
-                return None
-            parts.append(part)
-            offset += len(part)
-            length -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def stretches(self) -> List[Tuple[int, int]]:
         """(start, end) of each part that is here without a gap."""

@@ -10,6 +10,7 @@ import os
 import time
 
 from hora.agent import process, rank_door, tools
+from hora.agent.accepting import Accepting
 from hora.agent.loop import READ, WRITE
 from hora.agent.ranks import Rank
 
@@ -61,7 +62,7 @@ class MpiDoor:
         if needed and self._door is None:
             self._tools = tools.write(os.path.join(self._folder, "tools"))
             self._door = rank_door.RankDoor(self.path)
-            self._loop.watch(self._door, READ, lambda _events: self._accept())
+            Accepting(self._loop, self._door, self._accept, "agent")
 
     def close(self) -> None:
         if self._door is not None:

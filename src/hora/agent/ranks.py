@@ -94,7 +94,7 @@ class Ranks:
             os.close(writer)
         rank.alive = True
         self._by_pid[rank.pid] = rank
-        self._tell("started", label=rank.label, attempt=rank.attempt, pid=rank.pid)
+        self._tell("started", label=rank.label, attempt=rank.attempt, pid=rank.pid, at=time.time())
 
     def open_output(self, rank: Rank) -> int:
         """A pipe whose read end is watched by us and known to the keeper; returns the write end."""
@@ -134,7 +134,7 @@ class Ranks:
         self.by_label[rank.label] = rank
         self._by_pid[pid] = rank
         self._over = False
-        self._tell("started", label=rank.label, attempt=rank.attempt, pid=pid)
+        self._tell("started", label=rank.label, attempt=rank.attempt, pid=pid, at=time.time())
 
     def refuse(self, rank: Rank, why: str, code: int) -> None:
         self.by_label[rank.label] = rank

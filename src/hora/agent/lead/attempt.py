@@ -32,6 +32,7 @@ class Attempt:
         self.expected: Set[str] = set()  # labels of the processes that agents start
         self.failed = False
         self.succeeded = False
+        self.stopping = False  # its hosts were ordered to stop what is left of it
         self.followers: Dict[str, List[str]] = {}
         self.began_at: Optional[float] = None
 
@@ -114,8 +115,9 @@ class Attempt:
 
     # --- ending ---
 
-    def started(self, label: str, pid: int) -> None:
-        self.began.setdefault(label, time.time())
+    def started(self, label: str, pid: int, at: float) -> None:
+        """`at`: not when this was heard, since another lead may have been there then."""
+        self.began.setdefault(label, at)
         if self.board.knows(label):
             self.board.change(label, state=state.ALIVE, pid=pid)
         for follower in self.followers.get(label, ()):

@@ -82,7 +82,8 @@ class Board:
         labels = []
         for member, where in self._hosts.items():
             if where == host:
-                self.phase(member, "lost")
+                if any(self.ranks[label].state != state.EXITED for label in self._by_member[member]):
+                    self.phase(member, "lost")
                 labels += [
                     label for label in self._by_member[member] if self.ranks[label].state == state.ALIVE
                 ]

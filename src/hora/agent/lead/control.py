@@ -110,7 +110,7 @@ class Control:
     """All clients of this run."""
 
     def __init__(self, store: Store, status: Callable[[], Dict[str, Any]]) -> None:
-        self.clients: List[Client] = []
+        self.clients: List[Client] = []  # who is told something may turn out to be gone, and go from here
         self.handlers: Dict[str, Callable[[Client, int, Header, bytes], None]] = {
             "watch": self._watch,
             "status": self._status,
@@ -162,19 +162,19 @@ class Control:
     # --- news ---
 
     def new_output(self) -> None:
-        for client in self.clients:
+        for client in list(self.clients):
             if client.subscriptions:
                 client.pump()
 
     def new_status(self) -> None:
-        for client in self.clients:
+        for client in list(self.clients):
             if client.watching is not None:
                 self._tell_status(client)
 
     def say(self, text: str) -> None:
         """A sentence for whoever watches: it goes to their stderr."""
         self.sayings.append(text)
-        for client in self.clients:
+        for client in list(self.clients):
             if client.watching is not None:
                 self._tell_sayings(client)
 
@@ -190,7 +190,7 @@ class Control:
     def end(self) -> None:
         """The run is over: give everybody the rest."""
         self.over = True
-        for client in self.clients:
+        for client in list(self.clients):
             if client.watching is not None:
                 client.reply(client.watching, "status", status=self._state())
             client.pump()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hora.agent.lead.hosts import HostLink
     from hora.plan import LaunchPlan
 
-RING_LIMIT = 20.0
+RING_LIMIT = 20.0  # for an answer; an agent dials for half as long
 
 
 def differences(plan: LaunchPlan, links: List[HostLink]) -> str:
@@ -29,39 +29,54 @@ def differences(plan: LaunchPlan, links: List[HostLink]) -> str:
     return ""
 
 
-def ring(lead: Any, done: Callable[[], None]) -> None:
-    """Each host opens a port for a moment and the host before it dials: a real connection round the ring."""
+def ring(lead: Any, done: Callable[[], None], stale: Callable[[], bool] = lambda: False) -> None:
+    """Each host opens a port for a moment and the host before it dials: a real connection round the ring.
+
+    A link to the lead that breaks meanwhile says nothing of the ring: that host is asked again.
+    `stale`: another check has begun, and nothing counts any more that this one hears.
+    """
     links: List[HostLink] = list(lead.hosts.values())
     waiting = {link.name for link in links}
     ports: Dict[str, List[Any]] = {}
 
+    def ask(link: HostLink, what: Dict[str, Any], reply: Callable[[HostLink, Dict[str, Any]], None]) -> None:
+        def current(link: HostLink, answer: Dict[str, Any]) -> None:
+            if not stale():
+                reply(link, answer)
+
+        lead.requests.insist(link, {"t": "ring", **what}, current, silent, RING_LIMIT)
+
     def listening(link: HostLink, reply: Dict[str, Any]) -> None:
         ports[link.name] = [link.prepared["address"], reply["port"]]
         if len(ports) == len(links):
-            for position, before in enumerate(links):
-                target = links[(position + 1) % len(links)]
-                lead.requests.of_host(before, {"t": "ring", "dial": ports[target.name]}, dialled, failed)
+            for before in links:
+                ask(before, {"dial": ports[after(before).name]}, dialled)
+
+    def after(link: HostLink) -> HostLink:
+        return links[(links.index(link) + 1) % len(links)]
 
     def dialled(link: HostLink, reply: Dict[str, Any]) -> None:
         if reply.get("problem"):
-            target = links[(links.index(link) + 1) % len(links)]
-            failed(
-                link, f"{link.name} can't reach {target.name} at {ports[target.name][0]}: {reply['problem']}"
-            )
+            failed(link, reply["problem"])
             return
         waiting.discard(link.name)
         if not waiting:
-            for other in links:
-                lead.requests.of_host(other, {"t": "ring", "close": True}, lambda link, reply: None, failed)
+            for other in links:  # one that doesn't hear it closes its port with the next check
+                other.ask({"t": "ring", "id": 0, "close": True})
             done()
 
-    def failed(link: HostLink, why: str) -> None:
+    def failed(link: HostLink, problem: str) -> None:
+        target = after(link).name
         lead.fail(
-            f"{why}. Peers must reach one another on any port: look at firewalls and network policies, or name "
-            "the interface with network.interface",
+            f"{link.name} can't reach {target} at {ports[target][0]}: {problem}. Peers must reach one another on "
+            "any port: look at firewalls and network policies, or name the interface with network.interface",
             state.ORIGIN_HORA,
             EXIT_HORA,
         )
 
+    def silent(link: HostLink, why: str) -> None:
+        if not stale():
+            lead.fail(f"{why}, over the check of the way to its neighbour", state.ORIGIN_HORA, EXIT_HORA)
+
     for link in links:
-        lead.requests.of_host(link, {"t": "ring", "listen": True}, listening, failed)
+        ask(link, {"listen": True}, listening)

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from hora.agent.lead.board import Board
 
 
+UNASKED = "its agent stopped it, and nobody had asked for that"
+
+
 def judge(exits: dict[str, verdict.Exit]) -> verdict.Verdict:
     """The verdict over an attempt that failed."""
     found = verdict.first_failure(exits.values())

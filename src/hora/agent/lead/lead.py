@@ -67,7 +67,7 @@ class Lead:
         self.ended_at: Optional[float] = None
         self.retry = Retry(self.plan.restarts)
         self.asked_to_stop: Optional[sentences.Stop] = None
-        self._decided = False  # the ranks have: who asks for an end now only makes it sooner
+        self._decided = False  # the ranks have: like `fail` and `stop`, whoever comes first gives the verdict
         self.watching = Watching(self)
         self.requests = Requests(self)
         self.rebuild = Rebuild(self)
@@ -105,6 +105,7 @@ class Lead:
         for member in link.members:
             if member in self.board.members:
                 self.board.host(member, link.name)
+        self.requests.host_up(link)
         if self.rebuild.going_on:
             self.rebuild.host_came(link)
         else:
@@ -135,8 +136,6 @@ class Lead:
             if self.board.host_of(self.board.seat(label).member) == link.name:
                 self._exit(label, judging.lost(label, self.board, link.name, at, why))
         link.gone = True
-        for member in link.members:
-            self.board.host(member, link.name)
 
     def event(self, link: HostLink, header: Header, body: bytes) -> None:
         if self.rebuild.keeps(link, header, body):
@@ -219,7 +218,7 @@ class Lead:
         label = header["label"]
         if label not in self.attempt.expected and not self.board.knows(label):
             return  # set-up
-        self.attempt.started(label, header["pid"])
+        self.attempt.started(label, header["pid"], link.clock.ours(header["at"]))
         self.telling.changed()
         if self.phase == state.STARTING and self.attempt.all_started:
             self._running()
@@ -242,6 +241,9 @@ class Lead:
             self.preparing.set_up_ended(link, header)
             return
         at, error = link.clock.ours(header["at"]), min(link.clock.error, 1.0)
+        if header["stopped"] and not self.attempt.stopping:  # whatever its code: it had not done its work
+            self._exit(label, judging.lost(label, self.board, link.name, at, judging.UNASKED))
+            return
         reset, began = self._reset(label, header), self.attempt.began.get(label)
         self._exit(label, judging.ended(header, self.board, link.name, at, error, reset, began))
 
@@ -254,6 +256,7 @@ class Lead:
 
     def _exit(self, label: str, ended: verdict.Exit) -> None:
         self.attempt.ended(label, ended)
+        self.watching.ended(label)
         self.telling.changed()
         self._advance()
 
@@ -267,6 +270,9 @@ class Lead:
             elif attempt.succeeded:
                 helpers = not attempt.over
                 self._stop_ranks("ending what is left", self.plan.limits.grace if helpers else None)
+        self._over_if_gone()
+
+    def _over_if_gone(self) -> None:
         if self.phase == state.STOPPING and all(link.gone for link in self.hosts.values()):
             self._attempt_over()
 
@@ -287,6 +293,7 @@ class Lead:
         """`grace` None: the ranks have ended by themselves, only leftovers are to go."""
         self.limits.no_more_of_phase()
         self.watching.pause()
+        self.attempt.stopping = True
         self.set_phase(state.STOPPING, why)
         order: Dict[str, Any] = {"t": "stop", "attempt": self.attempt.number, "kill": kill}
         order["grace"] = LEFTOVER_GRACE if grace is None else grace
@@ -294,6 +301,7 @@ class Lead:
         for link in self.hosts.values():
             if not link.lost:
                 link.order(order)
+        self._over_if_gone()  # of hosts that have nothing left, nobody has more to tell
 
     def _event_gone(self, link: HostLink, header: Header, body: bytes) -> None:
         link.gone = True
@@ -303,13 +311,13 @@ class Lead:
 
     def _attempt_over(self) -> None:
         attempt = self.attempt
+        if self.exit_code is not None:  # Hora itself ended it
+            self._verdict(state.FAILED, self.reason, self.exit_code, self.origin or state.ORIGIN_HORA)
+            return
         if self.asked_to_stop is not None and not self._decided:
             self._verdict(
                 state.STOPPED, self.asked_to_stop.reason, self.asked_to_stop.code, state.ORIGIN_HORA
             )
-            return
-        if self.exit_code is not None:  # Hora itself ended it
-            self._verdict(state.FAILED, self.reason, self.exit_code, self.origin or state.ORIGIN_HORA)
             return
         if not attempt.failed:
             took = time.time() - (self.started_at or time.time())
@@ -357,15 +365,16 @@ class Lead:
             self.limits.no_more_of_phase()
             self._verdict(state.STOPPED, asked.reason, asked.code, state.ORIGIN_HORA)
             return
-        why = self.reason if self._decided else f"stopping: {asked.reason}"
+        decided = self._decided or self.exit_code is not None
+        why = self.reason if decided else f"stopping: {asked.reason}"
         self._stop_ranks(why, self.plan.limits.grace, kill=asked.kill)
 
     def fail(self, reason: str, origin: str, code: int) -> None:
-        """Hora, the place or the set-up ends the run."""
+        """Hora, the place or the set-up ends the run, unless its end has been decided already."""
         if self.phase in state.ENDED or self.exit_code is not None:
             return
-        if self._decided:
-            self.telling.note(reason)
+        if self._decided or self.asked_to_stop is not None:
+            self.telling.note_once(reason)
             self.retry.give_up()
             return
         self.exit_code, self.origin = code, origin

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import sys
 
 from hora import state
 from hora.agent import keeper, proc
+from hora.agent.accepting import Accepting
 from hora.agent.channel import Channel
 from hora.agent.lead import entrance, verdict
 from hora.agent.lead.hosts import HostLink
-from hora.agent.loop import READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,16 +49,13 @@ class Links:
 
     def listen(self, server: socket.socket, tls: Optional[ssl.SSLContext] = None) -> None:
         server.setblocking(False)
-        self.loop.watch(server, READ, lambda _events: self._accept(server, tls))
+        Accepting(self.loop, server, lambda: self._accept(server, tls), "lead")
 
     def _accept(self, server: socket.socket, tls: Optional[ssl.SSLContext]) -> None:
         for _ in range(MOST_AT_ONCE):
             try:
                 sock, _address = server.accept()
             except (BlockingIOError, InterruptedError):
-                return
-            except OSError as problem:  # out of descriptors: those that are here go on
-                print(f"lead: accept: {problem}", file=sys.stderr, flush=True)
                 return
             try:
                 self.connect(sock, tls)

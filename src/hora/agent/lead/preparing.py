@@ -22,6 +22,7 @@ class Preparing:
     def __init__(self, lead: Any) -> None:
         self.lead = lead
         self.set_up = not lead.plan.setup  # once per run, not per attempt
+        self._asked = 0  # how often a host was asked to prepare
         self._codes: Dict[str, Optional[int]] = {}  # of the set-up, by host
 
     # --- do they agree ---
@@ -35,6 +36,7 @@ class Preparing:
             self.prepare(link)
 
     def prepare(self, link: HostLink) -> None:
+        self._asked += 1
         link.gone = False
         link.serving = link.incarnation
         link.order({**self.lead.attempt.prepare(link), "alone": len(self.lead.hosts) == 1})
@@ -45,13 +47,15 @@ class Preparing:
             lead.fail(f"{link.name}: {header['problem']}", state.ORIGIN_HORA, EXIT_HORA)
             return
         link.prepared = header
+        self._show(link, "ready")
         if lead.phase != state.CHECKING or not all(host.prepared for host in lead.hosts.values()):
             return
         problem = differences(lead.plan, list(lead.hosts.values()))
         if problem:
             lead.fail(problem, state.ORIGIN_HORA, EXIT_HORA)
         elif len(lead.hosts) > 1:
-            ring(lead, self._agreed)
+            asked = self._asked
+            ring(lead, self._agreed, lambda: self._asked != asked)
         else:
             self._agreed()
 
@@ -62,8 +66,10 @@ class Preparing:
         if self.set_up:
             self._start()
             return
-        lead.set_phase(state.STARTING, f"setting up: {lead.plan.setup[-1]}")
+        doing = f"setting up: {lead.plan.setup[-1]}"
+        lead.set_phase(state.STARTING, doing)
         for link in lead.hosts.values():
+            self._show(link, "setup", doing)
             self._codes[link.name] = None
             link.order({"t": "setup", "attempt": lead.attempt.number, "argv": list(lead.plan.setup)})
 
@@ -79,9 +85,16 @@ class Preparing:
         if code:
             last = self.lead.store.last_lines("setup/0", 5)
             self.lead.fail(sentences.setup_failed(link.name, code, last), state.ORIGIN_JOB, code)
-        elif all(value == 0 for value in self._codes.values()):
+            return
+        self._show(link, "ready")
+        if all(value == 0 for value in self._codes.values()):
             self.set_up = True
             self._start()
+
+    def _show(self, link: HostLink, phase: str, note: str = "") -> None:
+        for member in link.members:
+            self.lead.board.phase(member, phase, note)
+        self.lead.telling.changed()
 
     # --- the start ---
 

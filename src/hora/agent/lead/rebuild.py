@@ -84,12 +84,16 @@ class Rebuild:
             {name for name, told in now.items() if told["started"]},
             None if self._before is None else self._before.started_at,
         )
+        attempt = lead.attempt
+        attempt.stopping = True  # as the first lead may have ordered
         for name, told in now.items():
             for event in told["events"]:
                 if event["t"] != "prepared":
                     lead.event(lead.hosts[name], event, b"")
         for link, header, body in self._later:
             lead.event(link, header, body)
+        if lead.phase in (state.STARTING, state.RUNNING):
+            attempt.stopping = False  # this lead has not
         stopped = [label for label, how in lead.attempt.exits.items() if how.stopped]
         if stopped and not lead.attempt.failed:
             lead.fail(sentences.STOPPED_BEFORE, state.ORIGIN_HORA, verdict.EXIT_HORA)

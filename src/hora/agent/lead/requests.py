@@ -29,6 +29,7 @@ class Requests:
         self._number = 0
         self._waiting: Dict[int, Tuple[HostLink, OnReply, OnProblem]] = {}
         self._streams: Dict[int, Tuple[Client, int, HostLink]] = {}
+        self._again: List[Tuple[HostLink, Callable[[], None]]] = []  # when the link is there again
         lead.control.on_left = self._left
         lead.control.handlers.update(
             stop=self._stop, stacks=self._stacks, results=self._results, exec=self._exec,
@@ -37,12 +38,41 @@ class Requests:
 
     # --- one question to one host ---
 
-    def of_host(self, link: HostLink, header: Header, reply: OnReply, problem: OnProblem) -> None:
+    def of_host(self, link: HostLink, header: Header, reply: OnReply, problem: OnProblem) -> int:
+        """Returns the question's number."""
         self._number += 1
-        self._waiting[self._number] = (link, reply, problem)
-        if not link.ask({**header, "id": self._number}):
-            del self._waiting[self._number]
+        number = self._number
+        self._waiting[number] = (link, reply, problem)
+        if not link.ask({**header, "id": number}) and self._waiting.pop(number, None) is not None:
             problem(link, self._down(link))
+        return number
+
+    def insist(self, link: HostLink, header: Header, reply: OnReply, late: OnProblem, seconds: float) -> None:
+        """Asked again when the link has been down; `late` when it is up and no answer comes."""
+
+        def ask() -> None:
+            def too_late() -> None:
+                if self._waiting.pop(number, None) is not None:
+                    late(link, f"{link.name} did not answer within {seconds:.0f} s")
+
+            def answered(link: HostLink, answer: Header) -> None:
+                timer.cancel()
+                reply(link, answer)
+
+            def down(link: HostLink, why: str) -> None:
+                timer.cancel()
+                self._again.append((link, ask))
+
+            timer = self.lead.loop.after(seconds, too_late)
+            number = self.of_host(link, header, answered, down)
+
+        ask()
+
+    def host_up(self, link: HostLink) -> None:
+        due = [ask for other, ask in self._again if other is link]
+        self._again = [each for each in self._again if each[0] is not link]
+        for ask in due:
+            ask()
 
     def reply(self, link: HostLink, header: Header, body: bytes) -> None:
         """A host's answer, or a piece of a stream."""

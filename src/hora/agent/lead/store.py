@@ -1,62 +1,60 @@
 """What the lead keeps of the output: a copy of each host's journal, and an index that merges them.
 
-The index is the one order of the run: record N says which bytes of which journal came N-th.  A reader's
-place is a number, so it can stop and go on, during the run and long after it.
+How it is read is told in `kept`.
 """
 
 from __future__ import annotations
 
 import os
-import struct
+from collections import deque
+from operator import itemgetter
 
 from hora.agent import frames
 from hora.agent.journal import Journal
+from hora.agent.lead.kept import RECORD, Entry, Kept
 from hora.agent.lead.roll import Roll
-from hora.record import Record
 from hora.scene import LAUNCHER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, Iterator, List, Optional, Tuple
+    from typing import Callable, Deque, Dict, Iterator, List, Optional, Sequence, Tuple
 
 OUTPUT = "o"  # the type of a frame with a rank's output
-_RECORD = struct.Struct("<dQIHHhH")
+NEWEST = 128  # records of each rank that are known by number
+FURTHER = 1 << 18  # records to look through behind those, where a rank's lines come in many pieces
+_WHO = itemgetter(4, 5)  # member and rank of a record
 
 
-class Entry(Record):
-    """Some bytes that one rank wrote."""
-
-    time: float
-    offset: int  # of the bytes in the host's journal
-    length: int
-    host: int
-    member: int
-    rank: int  # in its member
-    attempt: int
-
-
-class Store:
-    """The lead writes with `receive`; anybody reads.  `roll` gives the numbers their names."""
+class Store(Kept):
+    """The lead writes with `receive`."""
 
     def __init__(self, folder: str, members: Optional[List[str]] = None, output: int = 0) -> None:
-        self.folder = folder
         self.output = output
         self.on_problem: Callable[[OSError], None] = lambda problem: None  # nothing more can be kept
         self.on_gap: Callable[[str, int], None] = lambda host, length: None
         self._journals: Dict[int, Journal] = {}
         self._unkept: Dict[int, int] = {}  # where each host's journal is that can't be kept any more
         self._decoders: Dict[int, frames.Decoder] = {}
+        self._members = members or []
+        self._newest: Dict[Tuple[int, int], Deque[int]] = {}  # by member and rank
         os.makedirs(folder, exist_ok=True)
-        names = os.path.join(folder, "names")
-        self._roll = Roll(names, members or [], lambda problem: self.on_problem(problem))
-        self._index = os.open(os.path.join(folder, "index"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self.count = os.fstat(self._index).st_size // _RECORD.size
+        super().__init__(folder)
+        self._begun = self.count  # those before are not known by number
+
+    def _open_index(self) -> int:
+        return os.open(os.path.join(self.folder, "index"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def _open_roll(self) -> Roll:
+        names = os.path.join(self.folder, "names")
+        return Roll(names, self._members, lambda problem: self.on_problem(problem))
+
+    def _copy(self, number: int) -> Journal:
+        return self.journal(number)
 
     def journal(self, number: int) -> Journal:
         journal = self._journals.get(number)
         if journal is None:
-            path = os.path.join(self.folder, "hosts", str(number))
-            journal = self._journals[number] = Journal(path, limit=self.output or None)
+            journal = self._journals[number] = Journal(self.place(number), limit=self.output or None)
             journal.on_drop = lambda start, end: self.on_gap(self._roll.hosts[number], end - start)
         return journal
 
@@ -107,15 +105,24 @@ class Store:
 
     def _add(self, records: List[bytes]) -> None:
         try:
-            os.pwrite(self._index, b"".join(records), self.count * _RECORD.size)
+            os.pwrite(self._index, b"".join(records), self.count * RECORD.size)
         except OSError as problem:
             self.on_problem(problem)
             return
-        self.count += len(records)
+        self._counted(records)
+
+    def _counted(self, records: List[bytes]) -> None:
+        for fields in RECORD.iter_unpack(b"".join(records)):
+            who = _WHO(fields)
+            known = self._newest.get(who)
+            if known is None:
+                known = self._newest[who] = deque(maxlen=NEWEST)
+            known.append(self.count)
+            self.count += 1
 
     def _record(self, header: frames.Header, host: int, offset: int, length: int) -> bytes:
         member = self._roll.member(header["m"])
-        return _RECORD.pack(header["at"], offset, length, host, member, header["r"], header["a"])
+        return RECORD.pack(header["at"], offset, length, host, member, header["r"], header["a"])
 
     def mend(self, host: str) -> List[frames.Header]:
         """Take up the copy of a host's journal where a killed lead left it: index what it had received but
@@ -136,8 +143,8 @@ class Store:
                     events.append(header)
                 elif body > indexed:
                     records.append(self._record(header, number, body, length))
-        os.pwrite(self._index, b"".join(records), self.count * _RECORD.size)
-        self.count += len(records)
+        os.pwrite(self._index, b"".join(records), self.count * RECORD.size)
+        self._counted(records)
         decoder = self._decoders[number] = frames.Decoder(end, OUTPUT)
         rest = journal.read_exactly(end, journal.end - end) or b""
         for _ in decoder.feed(rest):
@@ -168,29 +175,6 @@ class Store:
 
     # --- reading ---
 
-    def refresh(self) -> int:
-        """Number of records, for a reader beside the lead."""
-        count = os.fstat(self._index).st_size // _RECORD.size
-        if count != self.count:
-            self.count = count
-            self._roll.load()
-        return count
-
-    def entries(self, first: int, most: int = 256) -> List[Entry]:
-        most = max(0, min(most, self.count - first))
-        data = os.pread(self._index, most * _RECORD.size, first * _RECORD.size)
-        return [
-            Entry(*fields) for fields in _RECORD.iter_unpack(data[: len(data) // _RECORD.size * _RECORD.size])
-        ]
-
-    def body(self, entry: Entry) -> Optional[bytes]:
-        """The bytes; None when they were dropped to keep within `output`."""
-        return self.journal(entry.host).read_exactly(entry.offset, entry.length)
-
-    def label(self, entry: Entry) -> str:
-        number = "launcher" if entry.rank == LAUNCHER else str(entry.rank)
-        return f"{self._roll.members[entry.member]}/{number}"
-
     def backwards(self) -> Iterator[Entry]:
         """From the newest to the oldest."""
         end = self.count
@@ -205,8 +189,8 @@ class Store:
         """The last lines of one rank, newest last; a monster line is cut to its end."""
         parts: List[bytes] = []
         size = lines = 0
-        for entry in self.backwards():
-            if self.label(entry) != label or (attempt is not None and entry.attempt != attempt):
+        for entry in self._of(label):
+            if attempt is not None and entry.attempt != attempt:
                 continue
             body = self.body(entry)
             if body is None:
@@ -219,18 +203,28 @@ class Store:
         text = b"".join(reversed(parts))[-limit:]
         return text.splitlines()[-most:] if text else []
 
-    def since(self, moment: float) -> int:
-        """The first record that is not older."""
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            if self.entries(middle, 1)[0].time < moment:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+    def _of(self, label: str) -> Iterator[Entry]:
+        """The records of one rank, from the newest on, as far as can be looked: when a thousand ranks fail
+        together, each of them is asked for."""
+        member, _, number = label.rpartition("/")
+        if member not in self._roll.members:
+            return
+        key = self._roll.member(member), LAUNCHER if number == "launcher" else int(number)
+        known: Sequence[int] = self._newest.get(key, ())
+        for at in reversed(known):
+            yield from self.entries(at, 1)
+        yield from self._before(known[0] if len(known) == NEWEST else self._begun, key)
+
+    def _before(self, end: int, key: Tuple[int, int]) -> Iterator[Entry]:
+        """What is not known by number: records of a rank that has many, and those of an earlier lead."""
+        first, step = max(0, end - FURTHER), 4096
+        for upper in range(end, first, -step):
+            lower = max(first, upper - step)
+            data = os.pread(self._index, (upper - lower) * RECORD.size, lower * RECORD.size)
+            records = [Entry(*fields) for fields in RECORD.iter_unpack(data) if _WHO(fields) == key]
+            yield from reversed(records)
 
     def close(self) -> None:
         for journal in self._journals.values():
             journal.close()
-        os.close(self._index)
+        super().close()

@@ -33,6 +33,11 @@ class Telling:
         self.notes = [*self.notes[1 - MOST_NOTES :], text]
         self.changed()
 
+    def note_once(self, text: str) -> None:
+        """For what shows again with every status that is written."""
+        if text not in self.notes:
+            self.note(text)
+
     def dropped(self, host: str, length: int) -> None:
         """A run can drop for hours: it is said once when it begins, and how much at the end."""
         if host not in self._dropped:

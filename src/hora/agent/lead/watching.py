@@ -49,6 +49,11 @@ class Watching:
         for label, cpu, last in header["ranks"]:
             self._stall.sample(label, cpu, last, now)
 
+    def ended(self, label: str) -> None:
+        """No beat tells of this rank any more."""
+        if self._stall is not None:
+            self._stall.forget(label)
+
     def _look_again(self, limit: float) -> None:
         self._timer = self.lead.loop.after(
             min(max(limit / LOOKS_PER_LIMIT, 0.1), 5.0), lambda: self._look(limit)

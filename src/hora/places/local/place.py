@@ -10,7 +10,7 @@ import time
 
 from hora import names, plan, state
 from hora.agent.lead import documents
-from hora.agent.lead.store import Store
+from hora.agent.lead.kept import Kept
 from hora.errors import LeadGone, PlaceError, RunNotFound, UsageError
 from hora.places.base import Chunk
 from hora.places.connection import Connection
@@ -228,23 +228,23 @@ class LocalPlace:
             time.sleep(LOOK_AGAIN)  # its keeper is on its way; there is nothing yet that could be waited on
 
     def history(self, run: str, start: int = 0) -> Iterator[Chunk]:
-        place = os.path.join(self.folder(run), "output")
-        if not os.path.isdir(place):
-            return
-        store = Store(place)
+        try:
+            kept = Kept(os.path.join(self.folder(run), "output"))
+        except FileNotFoundError:
+            return  # nobody has come to write anything
         try:
             number = start
             while True:
-                entries = store.entries(number)
+                entries = kept.entries(number)
                 if not entries:
                     return
                 for entry in entries:
-                    body = store.body(entry)
+                    body = kept.body(entry)
                     dropped = entry.length if body is None else 0
-                    yield Chunk(number, store.label(entry), entry.time, entry.attempt, body or b"", dropped)
+                    yield Chunk(number, kept.label(entry), entry.time, entry.attempt, body or b"", dropped)
                     number += 1
         finally:
-            store.close()
+            kept.close()
 
     def results(self, run: str) -> dict[str, bytes]:
         return documents.read_results(self.folder(run))

@@ -47,6 +47,24 @@ def test_the_first_failing_rank_of_any_host_gives_the_exit_code(mesh: Mesh) -> N
     assert sorted(status.first_failure.echoes) == ["worker-0/0", "worker-1/0"]
 
 
+def test_a_host_that_is_asked_to_end_fails_the_run_with_its_name(mesh: Mesh) -> None:
+    code = """
+        import signal, sys, time
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        print("up", flush=True)
+        time.sleep(600)
+    """
+    mesh.lead(python(code), members=2)
+    for index in range(2):
+        mesh.host(index)
+    mesh.until("running")
+    wait_until(lambda: len(mesh.output()) == 2, "both ranks listen")
+    mesh.hosts["host-1"].terminate()
+    status = mesh.ended(20.0)
+    assert (status.phase, status.exit_code, status.origin) == ("failed", 125, "hora"), status
+    assert "host-1: the agent was asked to end (SIGTERM)" in status.reason
+
+
 def test_a_client_follows_the_output_over_tls_until_its_end(mesh: Mesh) -> None:
     mesh.lead(counting(3000, pause=0.01, every=50), members=2)
     for index in range(2):

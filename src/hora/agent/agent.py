@@ -139,7 +139,7 @@ class Agent:
             self._abandon("keeper and lead are gone")
 
     def _abandon(self, why: str) -> None:
-        """End the ranks and leave, whatever the lead thinks."""
+        """End the ranks and leave, whatever the lead thinks.  It hears why before it hears of any rank's end."""
         if self._orphaned:
             self.ranks.kill()
             return
@@ -147,6 +147,7 @@ class Agent:
         print(f"agent: {why}", file=sys.stderr, flush=True)
         self.code = GAVE_UP
         self._leaving = True
+        self.tell("alone", why=f"{self.config['host']}: {why}")
         self._end_ranks(min(self.config.get("grace", 30.0), ORPHAN_GRACE))
 
     def _end_ranks(self, grace: float) -> None:

@@ -179,18 +179,27 @@ class Journal:
     def frames(
         self, offset: int, until: Optional[int] = None
     ) -> Iterator[Tuple[int, frames.Header, int, int]]:
-        """Whole frames from `offset`: (offset, header, body's offset, body's length)."""
+        """Whole frames from `offset`: (offset, header, body's offset, body's length).
+
+        A power cut leaves zeros or half a page behind: what can't be read as a frame ends what is whole.
+        """
         end = self.end if until is None else until
         while offset < end:
             lengths = self.read_exactly(offset, frames.LENGTHS.size)
             if lengths is None:
                 return
             header_length, body_length = frames.LENGTHS.unpack(lengths)
+            if header_length > frames.MAX_HEADER or body_length > frames.MAX_BODY:
+                return
             text = self.read_exactly(offset + frames.LENGTHS.size, header_length)
             body = offset + frames.LENGTHS.size + header_length
             if text is None or body + body_length > end:
                 return
-            yield offset, frames.parse(text), body, body_length
+            try:
+                header = frames.parse(text)
+            except frames.FrameError:
+                return
+            yield offset, header, body, body_length
             offset = body + body_length
 
     def jump(self, offset: int) -> None:

@@ -116,10 +116,13 @@ class Journal:
         if self._size < self._segment:
             return
         end = self.end
+        try:
+            following = self._open(end)
+        except OSError:  # no room or no descriptor for another file: a longer segment does no harm
+            return
         os.close(self._fd)
-        self._fd = self._open(end)
+        self._fd, self._size = following, 0
         self._starts.append(end)
-        self._size = 0
         while self.limit is not None and len(self._starts) > 2 and end - self._starts[1] >= self.limit:
             self._drop_first()
 
@@ -206,19 +209,20 @@ class Journal:
         """Go on at `offset`: what lies between was dropped on its host before it could be sent."""
         if offset == self.end:
             return
+        following = self._open(offset)
         os.close(self._fd)
         if not self._size:
             os.unlink(self._path(self._starts.pop()))
         self._starts.append(offset)
-        self._fd = self._open(offset)
-        self._size = 0
+        self._fd, self._size = following, 0
 
     def cut(self, offset: int) -> None:
         """Forget everything from `offset` on: a frame that was never finished."""
         while len(self._starts) > 1 and self._starts[-1] > offset:
+            before = self._open(self._starts[-2])
             os.close(self._fd)
+            self._fd = before
             os.unlink(self._path(self._starts.pop()))
-            self._fd = self._open(self._starts[-1])
         self._size = offset - self._starts[-1]
         os.ftruncate(self._fd, self._size)
 

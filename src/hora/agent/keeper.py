@@ -116,11 +116,18 @@ def _drain(journal: Journal, header: frames.Header, fd: int) -> None:
 
 
 def sweep(spare: Set[int], reaped: Callable[[int, int], None]) -> None:
-    """Kill all descendants but `spare` and theirs, until there is none.  Blocks: nothing else matters now."""
+    """Kill all descendants but `spare` and theirs, until there is none, or none that can be killed.
+
+    Blocks: nothing else matters now.
+    """
+    end = time.monotonic() + SWEEP_LIMIT
     while True:
         reap(reaped)
         left = _descendants_without(spare)
         if not left:
+            return
+        if time.monotonic() > end:
+            print(f"keeper: {process.unkillable(left)}", file=sys.stderr, flush=True)
             return
         for pid in left:
             try:

@@ -127,16 +127,17 @@ class Uplink:
         if self._tls_factory is not None and self._tls is None:
             self._tls = self._tls_factory()
         try:
-            self._channel = Channel(
+            channel = self._channel = Channel(
                 self.loop, sock, self._frame, self._lost, tls=self._tls, server_name=SERVER_NAME
             )
         except OSError as problem:  # the other side went before TLS could begin
             sock.close()
             self._failed(str(problem))
             return
-        self._channel.on_drain = self.kick
-        self._channel.send(self._hello())
-        self._watch_silence(self._channel)
+        channel.on_drain = self.kick
+        channel.send(self._hello())  # it may find that the lead has gone
+        if not channel.closed:
+            self._watch_silence(channel)
 
     def _watch_silence(self, channel: Channel) -> None:
         def look() -> None:

@@ -167,3 +167,40 @@ def test_clocks_that_differ_are_put_right_by_the_answer_with_the_shortest_way() 
     assert clock.ours(now[0] + 3600.0) == pytest.approx(now[0], abs=0.001)
     exchange(0.9, 0.9, ahead=3600.0)  # a slow one changes nothing
     assert clock.error == pytest.approx(0.001)
+
+
+def ask(clock: Clock, at: float, ahead: float, way: float) -> None:
+    number = clock.ask(at)["n"]
+    clock.answered(number, at + way / 2 + ahead, at + way)
+
+
+def test_a_clock_that_is_set_meanwhile_is_noticed() -> None:
+    clock = Clock()
+    ask(clock, 0.0, ahead=0.0, way=0.0002)
+    ask(clock, 86400.0, ahead=30.0, way=0.0004)
+    assert clock.ours(130.0) == pytest.approx(100.0, abs=0.001)
+
+
+def test_a_clock_that_drifts_is_measured_anew_and_its_error_is_not_the_best_ever() -> None:
+    clock = Clock()
+    ask(clock, 0.0, ahead=0.0, way=0.0002)
+    ask(clock, 5.0, ahead=0.0, way=2.0)
+    assert clock.error == 0.0001, "a slow answer tells less than one of a moment ago"
+    for tick in range(2, 20_000):
+        ask(clock, tick * 5.0, ahead=tick * 0.0001, way=0.001)
+    assert clock.error <= 0.0015
+    assert abs(clock.offset - 2.0) <= clock.error + 0.001
+
+
+def test_the_leads_own_clock_needs_no_measure() -> None:
+    clock = Clock(same=True)
+    ask(clock, 5.0, ahead=1.0, way=0.5)
+    assert (clock.offset, clock.error) == (0.0, 0.0)
+
+
+def test_an_answer_over_which_the_leads_clock_was_set_back_tells_nothing() -> None:
+    clock = Clock()
+    ask(clock, 1000.0, ahead=0.0, way=0.001)
+    number = clock.ask(2000.0)["n"]
+    clock.answered(number, 2000.0, 1900.0)
+    assert abs(clock.offset) < 0.001

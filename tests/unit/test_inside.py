@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ class Host:
         self.loop = Loop()
         self.told: list[dict[str, Any]] = []
         self.bytes = 0
+        self.busy = 0.0  # seconds that a frame costs: encryption, a slow machine
         rank = SimpleNamespace(env=dict(os.environ))
         ranks: Any = SimpleNamespace(by_label={"worker-0/0": rank})
         self.inside = Inside(self.loop, self._reply, ranks, str(folder))
@@ -30,6 +32,7 @@ class Host:
     def _reply(self, header: dict[str, Any], body: bytes = b"") -> bool:
         self.told.append(header)
         self.bytes += len(body)
+        time.sleep(self.busy)
         return True
 
     def exec(self, *argv: str, **more: Any) -> None:
@@ -55,6 +58,7 @@ def host(work: Path) -> Iterator[Host]:
 
 
 def test_a_child_that_goes_on_writing_does_not_hold_up_the_end(host: Host) -> None:
+    host.busy = 0.005
     host.exec("sh", "-c", "yes & sleep 0.5")
     host.until_it_ends()
     assert host.told[-1] == {"t": "exited", "id": 1, "code": 0, "signal": None}

@@ -273,6 +273,8 @@ class Agent:
             "number": 0,
             "attempt": self._attempt,
             "argv": header["argv"],
+            "env": header.get("env", {}),
+            "role": header.get("role", ""),
         }
         self.ranks.start(order, self._environment(order), self._cwd)
 
@@ -291,7 +293,8 @@ class Agent:
         start = Start(
             Seat("", 0), (), tuple(order.get("env", {}).items()), (), tuple(order.get("defaults", {}).items())
         )
-        secrets = self.config.get("secrets", {}).get(order["member"].rpartition("-")[0], {})
+        role = order.get("role") or order["member"].rpartition("-")[0]
+        secrets = self.config.get("secrets", {}).get(role, {})
         full = environment(start, {**self._outer, **secrets})
         full.update(hook.environment(self.folder, full))
         full.update(self.door.environment(full))

@@ -65,6 +65,21 @@ def test_a_host_that_is_asked_to_end_fails_the_run_with_its_name(mesh: Mesh) -> 
     assert "host-1: the agent was asked to end (SIGTERM)" in status.reason
 
 
+def test_a_lead_may_be_dialled_by_its_name(mesh: Mesh) -> None:
+    mesh.lead(members=1)
+    mesh.host(0, lead=[["nobody.invalid", mesh.port], ["localhost", mesh.port]])
+    assert mesh.ended().phase == "succeeded"
+
+
+def test_a_host_whose_peers_could_not_reach_it_is_refused(mesh: Mesh) -> None:
+    mesh.lead(members=2)
+    mesh.host(0)
+    mesh.host(1, address="", lead=[["localhost", mesh.port]])
+    status = mesh.ended()
+    assert (status.phase, status.exit_code, status.origin) == ("failed", 125, "hora"), status
+    assert "host-1: it reaches the lead at 127.0.0.1, where no other host reaches it" in status.reason
+
+
 def test_a_client_follows_the_output_over_tls_until_its_end(mesh: Mesh) -> None:
     mesh.lead(counting(3000, pause=0.01, every=50), members=2)
     for index in range(2):

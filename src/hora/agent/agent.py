@@ -69,7 +69,6 @@ class Agent:
         self.uplink = Uplink(
             self.loop, self.journal, config["lead"], self._hello, self._frame, tls=_tls_factory(config)
         )
-        self.uplink.on_up = self._up
         self.uplink.on_down = self._down
         self.uplink.on_acked = self._acked
 
@@ -207,9 +206,6 @@ class Agent:
 
     # --- the lead's orders ---
 
-    def _up(self) -> None:
-        pass
-
     def _down(self, why: str) -> None:
         self.inside.close_all()
         if self._leaving and not self._orphaned:
@@ -263,7 +259,15 @@ class Agent:
         """Where peers reach this host: as the place says, else as this host reaches the lead."""
         if header.get("alone"):
             return "127.0.0.1"
-        return self.config.get("address") or facts.address_towards(self.config["lead"][0][0]) or "127.0.0.1"
+        if self.config.get("address"):
+            return str(self.config["address"])
+        own = self.uplink.own_address
+        if own is None or facts.loopback(own):  # peers that are told such an address hang
+            raise OSError(
+                f"it reaches the lead at {own or 'no address'}, where no other host reaches it: "
+                "give the lead an address that all hosts can reach"
+            )
+        return own
 
     def _on_setup(self, header: Header) -> None:
         self._attempt = header["attempt"]

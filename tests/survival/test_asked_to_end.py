@@ -13,7 +13,9 @@ from helpers.runs import Runs, is_running, python, wait_until
 pytestmark = pytest.mark.leaks
 
 LIMIT = 20.0
-OBEDIENT = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *a: sys.exit(0)); print('up', flush=True)"
+OBEDIENT = (
+    "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *a: sys.exit(0)); print('up', flush=True)"
+)
 
 
 def agent_of(run: Any) -> int:

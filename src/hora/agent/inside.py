@@ -112,7 +112,9 @@ class Inside:
                 stdin, in_reader = _closed_by(ours, theirs, os.pipe()[::-1])
                 out, out_writer = _closed_by(ours, theirs, os.pipe())
                 err, err_writer = _closed_by(ours, theirs, os.pipe())
-                pid = process.spawn(path, argv, env, self._cwd, out_writer, stdin=in_reader, errors=err_writer)
+                pid = process.spawn(
+                    path, argv, env, self._cwd, out_writer, stdin=in_reader, errors=err_writer
+                )
                 session = Session(number, pid, stdin, {out: False, err: True})
             ours.pop_all()
         for end in {session.stdin, *session.outputs}:

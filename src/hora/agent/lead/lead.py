@@ -272,7 +272,9 @@ class Lead:
                 self._stop_ranks("ending what is left", self.plan.limits.grace if helpers else None)
             elif attempt.expected and attempt.over:
                 # A lead that takes up a run knows better why, and says so in the same turn.
-                self.loop.soon(lambda: self.fail(sentences.STOPPED_UNASKED, state.ORIGIN_HORA, verdict.EXIT_HORA))
+                self.loop.soon(
+                    lambda: self.fail(sentences.STOPPED_UNASKED, state.ORIGIN_HORA, verdict.EXIT_HORA)
+                )
         if self.phase == state.STOPPING and all(link.gone for link in self.hosts.values()):
             self._attempt_over()
 

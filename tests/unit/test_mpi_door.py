@@ -19,10 +19,12 @@ from hora.agent.mpi_door import MpiDoor
 from hora.agent.ranks import Ranks
 
 CALLER = """
-import socket, sys, time
+import json, socket, sys, time
 link = socket.socket(socket.AF_UNIX)
 link.connect(sys.argv[1])
-link.sendall(b'{"t": "rank", "rank": 0}\\n')
+link.sendall(json.dumps({"t": "rank", "rank": 0, "attempt": json.loads(sys.argv[2])}).encode() + b"\\n")
+link.settimeout(20)
+print(link.recv(1000), flush=True)
 time.sleep(1000)
 """
 
@@ -36,7 +38,11 @@ class Host:
         self.door = MpiDoor(self.loop, self.ranks, str(folder), lambda order: dict(os.environ), str(folder))
         order = {"label": "worker-0/0", "member": "worker-0", "number": 0, "attempt": 1, "argv": ["true"]}
         self.door.expect({"t": "start", "ranks": [], "served": {"0": order}})
-        self.caller = subprocess.Popen([sys.executable, "-S", "-c", CALLER, self.door.path])
+        self.caller = self.call("1")
+
+    def call(self, attempt: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-S", "-c", CALLER, self.door.path, attempt]
+        return subprocess.Popen(command, stdout=subprocess.PIPE)
 
     def _tell(self, kind: str, **values: Any) -> None:
         self.told.append({"t": kind, **values})
@@ -52,11 +58,15 @@ class Host:
         return [event for event in self.told if event["t"] == "exit"]
 
     def close(self) -> None:
-        self.caller.kill()
-        self.caller.wait()
+        end(self.caller)
         self.door.close()
         self.journal.close()
         self.loop.close()
+
+
+def end(caller: subprocess.Popen[bytes]) -> None:
+    caller.kill()
+    caller.communicate()
 
 
 @pytest.fixture
@@ -85,3 +95,18 @@ def test_without_descriptors_of_processes_its_end_is_seen_all_the_same(
     host.caller.kill()
     host.until_told(10.0)
     assert [event["label"] for event in host.ends] == ["worker-0/0"]
+
+
+def test_a_late_rank_of_an_earlier_attempt_does_not_take_the_place_of_this_one(host: Host) -> None:
+    host.until_told(20.0)
+    order = {"label": "worker-0/0", "member": "worker-0", "number": 0, "attempt": 2, "argv": ["true"]}
+    host.door.expect({"t": "start", "ranks": [], "served": {"0": order}})
+    late = host.call("1")
+    host.until_told(1.5)
+    assert late.stdout is not None
+    assert b"belongs to an earlier attempt" in late.stdout.readline()
+    end(late)
+    right = host.call("2")
+    host.until_told(20.0)
+    assert [(event["t"], event["attempt"]) for event in host.told] == [("started", 1), ("started", 2)]
+    end(right)

@@ -92,11 +92,12 @@ class MpiDoor:
         if hello is None:
             return
         self._loop.unwatch(caller)
-        order = self._served.pop(str(hello["rank"]), None)
-        if order is None:
-            why = f"rank {hello['rank']} is not expected on this host, or came twice"
+        order = self._served.get(str(hello["rank"]))
+        if order is None or hello.get("attempt") not in (None, order["attempt"]):
+            why = f"rank {hello['rank']} is not expected on this host, came twice, or belongs to an earlier attempt"
             self._answer(caller, {"error": why}, -1)
             return
+        del self._served[str(hello["rank"])]
         self._let_in(caller, order, hello["pid"])
 
     def _let_in(self, caller: rank_door.Caller, order: Dict[str, Any], pid: int) -> None:

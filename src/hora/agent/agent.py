@@ -69,6 +69,7 @@ class Agent:
         self.uplink = Uplink(
             self.loop, self.journal, config["lead"], self._hello, self._frame, tls=_tls_factory(config)
         )
+        self.uplink.on_up = self._up
         self.uplink.on_down = self._down
         self.uplink.on_acked = self._acked
 
@@ -205,6 +206,9 @@ class Agent:
             self.loop.stop()
 
     # --- the lead's orders ---
+
+    def _up(self) -> None:
+        pass
 
     def _down(self, why: str) -> None:
         self.inside.close_all()

@@ -26,7 +26,7 @@ SERVER_NAME = "hora-lead"  # every run's certificates carry this one name
 
 
 class Uplink:
-    """`on_frame(header, body)` gets what the lead says."""
+    """`on_frame(header, body)` gets what the lead says; `on_up` follows each welcome."""
 
     def __init__(
         self,
@@ -47,6 +47,7 @@ class Uplink:
         self.own_address: Optional[str] = (
             None  # as this host reaches the lead that answered; None on one machine
         )
+        self.on_up: Callable[[], None] = lambda: None
         self.on_down: Callable[[str], None] = lambda why: None
         self.on_acked: Callable[[], None] = lambda: None
         journal.on_drop = self.spare
@@ -210,6 +211,7 @@ class Uplink:
         self._found = []
         if self._channel is not None and self._channel.sock.family != socket.AF_UNIX:
             self.own_address = str(self._channel.sock.getsockname()[0])
+        self.on_up()
         self.kick()
 
     def send(self, header: Header, body: bytes = b"") -> bool:

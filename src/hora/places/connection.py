@@ -57,16 +57,13 @@ class Connection:
         from hora.agent.uplink import SERVER_NAME
 
         context = tls.agent_context(identity)
-        plain = None
         try:
             plain = socket.create_connection((host, port), timeout)
             with_tls = context.wrap_socket(plain, server_hostname=SERVER_NAME)
         except OSError as problem:  # SSLError is one
-            if plain is not None:
-                plain.close()
             raise LeadGone(f"the lead of this run doesn't answer at {host}:{port} ({problem})") from problem
         connection = cls(with_tls)
-        connection.send({"t": "client", "v": 1})  # closes itself when the lead has gone
+        connection.send({"t": "client", "v": 1})
         return connection
 
     def fileno(self) -> int:

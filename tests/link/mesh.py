@@ -101,6 +101,7 @@ class Mesh:
             "patience": self.plan.limits.start,
             "grace": self.plan.limits.grace,
             "identity": identity().part("agent"),
+            "address": "127.0.0.1",
             **config,
         }
         process = self._start("host", told, name)

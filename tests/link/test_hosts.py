@@ -47,6 +47,39 @@ def test_the_first_failing_rank_of_any_host_gives_the_exit_code(mesh: Mesh) -> N
     assert sorted(status.first_failure.echoes) == ["worker-0/0", "worker-1/0"]
 
 
+def test_a_host_that_is_asked_to_end_fails_the_run_with_its_name(mesh: Mesh) -> None:
+    code = """
+        import signal, sys, time
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        print("up", flush=True)
+        time.sleep(600)
+    """
+    mesh.lead(python(code), members=2)
+    for index in range(2):
+        mesh.host(index)
+    mesh.until("running")
+    wait_until(lambda: len(mesh.output()) == 2, "both ranks listen")
+    mesh.hosts["host-1"].terminate()
+    status = mesh.ended(20.0)
+    assert (status.phase, status.exit_code, status.origin) == ("failed", 125, "hora"), status
+    assert "host-1: the agent was asked to end (SIGTERM)" in status.reason
+
+
+def test_a_lead_may_be_dialled_by_its_name(mesh: Mesh) -> None:
+    mesh.lead(members=1)
+    mesh.host(0, lead=[["nobody.invalid", mesh.port], ["localhost", mesh.port]])
+    assert mesh.ended().phase == "succeeded"
+
+
+def test_a_host_whose_peers_could_not_reach_it_is_refused(mesh: Mesh) -> None:
+    mesh.lead(members=2)
+    mesh.host(0)
+    mesh.host(1, address="", lead=[["localhost", mesh.port]])
+    status = mesh.ended()
+    assert (status.phase, status.exit_code, status.origin) == ("failed", 125, "hora"), status
+    assert "host-1: it reaches the lead at 127.0.0.1, where no other host reaches it" in status.reason
+
+
 def test_a_client_follows_the_output_over_tls_until_its_end(mesh: Mesh) -> None:
     mesh.lead(counting(3000, pause=0.01, every=50), members=2)
     for index in range(2):
@@ -149,3 +182,40 @@ def test_clocks_that_differ_are_put_right_by_the_answer_with_the_shortest_way() 
     assert clock.ours(now[0] + 3600.0) == pytest.approx(now[0], abs=0.001)
     exchange(0.9, 0.9, ahead=3600.0)  # a slow one changes nothing
     assert clock.error == pytest.approx(0.001)
+
+
+def ask(clock: Clock, at: float, ahead: float, way: float) -> None:
+    number = clock.ask(at)["n"]
+    clock.answered(number, at + way / 2 + ahead, at + way)
+
+
+def test_a_clock_that_is_set_meanwhile_is_noticed() -> None:
+    clock = Clock()
+    ask(clock, 0.0, ahead=0.0, way=0.0002)
+    ask(clock, 86400.0, ahead=30.0, way=0.0004)
+    assert clock.ours(130.0) == pytest.approx(100.0, abs=0.001)
+
+
+def test_a_clock_that_drifts_is_measured_anew_and_its_error_is_not_the_best_ever() -> None:
+    clock = Clock()
+    ask(clock, 0.0, ahead=0.0, way=0.0002)
+    ask(clock, 5.0, ahead=0.0, way=2.0)
+    assert clock.error == 0.0001, "a slow answer tells less than one of a moment ago"
+    for tick in range(2, 20_000):
+        ask(clock, tick * 5.0, ahead=tick * 0.0001, way=0.001)
+    assert clock.error <= 0.0015
+    assert abs(clock.offset - 2.0) <= clock.error + 0.001
+
+
+def test_the_leads_own_clock_needs_no_measure() -> None:
+    clock = Clock(same=True)
+    ask(clock, 5.0, ahead=1.0, way=0.5)
+    assert (clock.offset, clock.error) == (0.0, 0.0)
+
+
+def test_an_answer_over_which_the_leads_clock_was_set_back_tells_nothing() -> None:
+    clock = Clock()
+    ask(clock, 1000.0, ahead=0.0, way=0.001)
+    number = clock.ask(2000.0)["n"]
+    clock.answered(number, 2000.0, 1900.0)
+    assert abs(clock.offset) < 0.001

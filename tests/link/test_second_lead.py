@@ -141,3 +141,32 @@ def test_a_lead_started_again_after_the_end_goes_at_once(mesh: Mesh) -> None:
     mesh.start_lead()
     assert mesh.leads[1].wait(20) == 0
     assert mesh.status() == before
+
+
+def test_a_lead_killed_while_the_ranks_have_their_grace_leaves_no_run_without_an_end(mesh: Mesh) -> None:
+    code = """
+        import os, signal, sys, time
+        def save(*_):
+            print("saving", flush=True)
+            while not os.path.exists("go"): time.sleep(0.02)
+            sys.exit(0)
+        signal.signal(signal.SIGTERM, save)
+        print("up", flush=True)
+        time.sleep(600)
+    """
+    mesh.lead(python(code), members=2, limits=Limits(schedule=60.0, start=40.0, grace=30.0))
+    mesh.host(0)
+    mesh.host(1)
+    mesh.until("running")
+    wait_until(lambda: len(mesh.output()) == 2, "both ranks listen")
+    client = mesh.connect()
+    client.answer("stop")
+    client.close()
+    wait_until(lambda: all(b"saving" in text for text in mesh.output().values()), "both ranks save")
+    kill_lead(mesh)
+    mesh.start_lead()
+    mesh.until("running")
+    (mesh.work / "go").touch()
+    status = mesh.ended(30.0)
+    assert (status.phase, status.exit_code, status.origin) == ("failed", 125, "hora"), status
+    assert "the ranks were stopped, and not by this lead" in status.reason

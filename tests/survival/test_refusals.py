@@ -168,3 +168,16 @@ def test_a_command_with_a_zero_byte_is_refused_before_the_start() -> None:
 def test_a_job_that_prints_and_fails_says_the_code_of_python(runs: Runs) -> None:
     _run, status = runs.ended(python("raise SystemExit('no data in /data')"))
     assert status.exit_code == 1 and "no data in /data" in status.reason
+
+
+def test_the_set_up_has_the_variables_and_secrets_of_the_job(runs: Runs, work: Path) -> None:
+    (work / "token").write_text("s3cret")
+    run, status = runs.ended(
+        ["true"],
+        workers=2,
+        env={"PIP_INDEX_URL": "http://here"},
+        secrets={"TOKEN": {"file": str(work / "token")}},
+        setup='echo "$PIP_INDEX_URL $TOKEN $HORA_RUN" > set-up',
+    )
+    assert status.phase == "succeeded", status.reason
+    assert (work / "set-up").read_text() == f"http://here s3cret {run.id}\n"

@@ -95,10 +95,13 @@ def test_a_helper_that_fails_before_fails_the_attempt() -> None:
     assert not attempt.succeeded
 
 
-def test_ranks_that_were_stopped_neither_fail_it_nor_let_it_succeed() -> None:
+@pytest.mark.parametrize(("code", "signal"), [(None, 15), (0, None)])
+def test_ranks_that_were_stopped_neither_fail_it_nor_let_it_succeed(
+    code: int | None, signal: int | None
+) -> None:
     attempt, board, _ = begun(plan(), host("a", "worker-0", "worker-1"))
     for label in ("worker-0/0", "worker-1/0"):
-        attempt.ended(label, how(board, label, None, 15, stopped=True))
+        attempt.ended(label, how(board, label, code, signal, stopped=True))
     assert attempt.over and not attempt.failed and not attempt.succeeded
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -189,3 +190,32 @@ def test_a_journal_has_a_home_of_its_own_that_stays(work: Path) -> None:
     assert first.home == again.home != other.home
     for journal in (first, other, again):
         journal.close()
+
+
+def test_a_segment_that_cannot_be_begun_makes_the_last_one_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system may have room in a file and none for another file; a process may be out of descriptors."""
+    journal = Journal(str(tmp_path / "journal"), segment=SEGMENT)
+    real = journal._open
+
+    def refuse(start: int) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(journal, "_open", refuse)
+    data = [frame(number, b"x" * 50) for number in range(4)]
+    assert journal.append(data[0]) == 0
+    other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)  # would get the number of a closed one
+    os.write(other, b"precious")
+    assert journal.append(data[1]) == len(data[0])
+    assert os.pread(other, 100, 0) == b"precious"
+    os.close(other)
+    monkeypatch.setattr(journal, "_open", real)
+    journal.append(data[2])
+    journal.append(data[3])
+    assert journal.end == sum(map(len, data))
+    journal.close()
+    again = Journal(str(tmp_path / "journal"), segment=SEGMENT)
+    assert again.read_exactly(0, again.end) == b"".join(data)
+    assert len(list((tmp_path / "journal").glob("*" + SUFFIX))) > 1
+    again.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 
 from helpers import leftovers
+from helpers.cli import Cli
+from hora.places.local import warm
 from hora.places.local.warm import Warm, reap
 
 pytestmark = pytest.mark.leaks
@@ -24,6 +27,20 @@ def test_a_keeper_without_a_job_goes_away(test_id: str) -> None:
     assert leftovers.wait_gone(test_id, 5.0) == []
     with pytest.raises(ChildProcessError):
         os.waitpid(warm.pid, os.WNOHANG)  # no zombie either
+
+
+def test_a_keeper_goes_away_also_where_children_need_no_waiting(hora: Cli) -> None:
+    """Some supervisors start programs with SIGCHLD ignored: a wrong word on the command line is still just that."""
+    told = hora("run", "--no-such-flag", prefix=("/bin/sh", "-c", "trap '' CHLD; exec \"$@\"", "sh"))
+    assert (told.code, "defect" in told.stderr) == (2, False), told
+
+
+def test_a_keeper_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, test_id: str) -> None:
+    monkeypatch.setattr(warm, "FORGET_LIMIT", 0.3)
+    hung = Warm(attached=False)
+    os.kill(hung.pid, signal.SIGSTOP)
+    hung.forget()
+    assert leftovers.wait_gone(test_id, 5.0) == []
 
 
 def test_a_keeper_whose_client_dies_before_the_job_goes_away(test_id: str) -> None:

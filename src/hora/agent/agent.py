@@ -139,7 +139,7 @@ class Agent:
             self._abandon("keeper and lead are gone")
 
     def _abandon(self, why: str) -> None:
-        """End the ranks and leave, whatever the lead thinks."""
+        """End the ranks and leave, whatever the lead thinks.  It hears why before it hears of any rank's end."""
         if self._orphaned:
             self.ranks.kill()
             return
@@ -147,6 +147,7 @@ class Agent:
         print(f"agent: {why}", file=sys.stderr, flush=True)
         self.code = GAVE_UP
         self._leaving = True
+        self.tell("alone", why=f"{self.config['host']}: {why}")
         self._end_ranks(min(self.config.get("grace", 30.0), ORPHAN_GRACE))
 
     def _end_ranks(self, grace: float) -> None:
@@ -262,7 +263,15 @@ class Agent:
         """Where peers reach this host: as the place says, else as this host reaches the lead."""
         if header.get("alone"):
             return "127.0.0.1"
-        return self.config.get("address") or facts.address_towards(self.config["lead"][0][0]) or "127.0.0.1"
+        if self.config.get("address"):
+            return str(self.config["address"])
+        own = self.uplink.own_address
+        if own is None or facts.loopback(own):  # peers that are told such an address hang
+            raise OSError(
+                f"it reaches the lead at {own or 'no address'}, where no other host reaches it: "
+                "give the lead an address that all hosts can reach"
+            )
+        return own
 
     def _on_setup(self, header: Header) -> None:
         self._attempt = header["attempt"]
@@ -272,6 +281,8 @@ class Agent:
             "number": 0,
             "attempt": self._attempt,
             "argv": header["argv"],
+            "env": header.get("env", {}),
+            "role": header.get("role", ""),
         }
         self.ranks.start(order, self._environment(order), self._cwd)
 
@@ -290,7 +301,8 @@ class Agent:
         start = Start(
             Seat("", 0), (), tuple(order.get("env", {}).items()), (), tuple(order.get("defaults", {}).items())
         )
-        secrets = self.config.get("secrets", {}).get(order["member"].rpartition("-")[0], {})
+        role = order.get("role") or order["member"].rpartition("-")[0]
+        secrets = self.config.get("secrets", {}).get(role, {})
         full = environment(start, {**self._outer, **secrets})
         full.update(hook.environment(self.folder, full))
         full.update(self.door.environment(full))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -104,7 +105,11 @@ class Checks:
     def _dial(self, number: int, host: str, port: int) -> None:
         sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         sock.setblocking(False)
-        sock.connect_ex((host, port))
+        result = sock.connect_ex((host, port))
+        if result not in (0, errno.EINPROGRESS):  # no way there: the socket itself won't tell it again
+            sock.close()
+            self._reply({"t": "reply", "id": number, "problem": os.strerror(result)})
+            return
 
         def done(problem: str) -> None:
             timer.cancel()

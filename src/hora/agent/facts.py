@@ -151,19 +151,6 @@ def loopback(address: str) -> bool:
         return False
 
 
-def address_towards(peer: str) -> str | None:
-    """Own address on the way to a peer (a literal address); None when there is no way.  Sends nothing."""
-    bare = peer.strip("[]")
-    family = socket.AF_INET6 if ":" in bare else socket.AF_INET
-    try:
-        found = socket.getaddrinfo(bare, 9, family, socket.SOCK_DGRAM, 0, socket.AI_NUMERICHOST)
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(found[0][4])
-            return str(probe.getsockname()[0])
-    except OSError:
-        return None
-
-
 def interface_of(address: str) -> str | None:
     """Name of the network interface that has this address; None when none has it."""
     bare, _, scope = address.strip("[]").partition("%")
@@ -183,12 +170,6 @@ def interface_of(address: str) -> str | None:
     if wanted[0] == 127 and family == socket.AF_INET:
         return "lo"  # all of 127.0.0.0/8 is there, only 127.0.0.1 is listed
     return None
-
-
-def interface_towards(peer: str) -> str | None:
-    """Interface that reaches a peer (a literal address)."""
-    address = address_towards(peer)
-    return interface_of(address) if address else None
 
 
 _SIOCGIFCONF = 0x8912

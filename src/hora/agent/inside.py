@@ -7,13 +7,14 @@ import os
 import signal
 import struct
 import termios
+from contextlib import ExitStack
 
-from hora.agent import proc, process
+from hora.agent import pipes, proc, process
 from hora.agent.loop import READ, WRITE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, List, Optional
+    from typing import Callable, Dict, List, Optional, Tuple
 
     from hora.agent.frames import Header
     from hora.agent.loop import Loop
@@ -51,7 +52,19 @@ class Inside:
         return [session.pid for session in self._sessions.values()]
 
     def frame(self, header: Header, body: bytes) -> None:
-        kind, number = header["t"], header.get("id", 0)
+        """What a client has said, unread by the lead: whatever it is, it ends at most its own session."""
+        number = header.get("id", 0)
+        try:
+            self._frame(number, header, body)
+        except Exception as problem:  # noqa: BLE001
+            text = f"{header['t']!r} can't be done like that: {problem!r}"
+            self._reply({"t": "error", "id": number, "message": text})
+            session = self._sessions.get(number)
+            if session is not None:  # for its client the stream has ended
+                self._hang_up(session)
+
+    def _frame(self, number: int, header: Header, body: bytes) -> None:
+        kind = header["t"]
         if kind == "exec":
             self._exec(number, header)
             return
@@ -89,22 +102,24 @@ class Inside:
         self._watch(session)
 
     def _start(self, number: int, path: str, argv: List[str], env: Dict[str, str], header: Header) -> Session:
-        if header.get("tty"):
-            master, slave = os.openpty()
-            _set_size(master, header.get("rows") or 24, header.get("cols") or 80)
-            pid = process.spawn(path, argv, env, self._cwd, slave, stdin=slave, terminal=True)
-            os.close(slave)
-            os.set_blocking(master, False)
-            return Session(number, pid, master, {master: False})
-        in_reader, in_writer = os.pipe()
-        out_reader, out_writer = os.pipe()
-        err_reader, err_writer = os.pipe()
-        pid = process.spawn(path, argv, env, self._cwd, out_writer, stdin=in_reader, errors=err_writer)
-        for end in (in_reader, out_writer, err_writer):
-            os.close(end)
-        for end in (in_writer, out_reader, err_reader):
+        with ExitStack() as theirs, ExitStack() as ours:  # ours: unless it can't be started
+            if header.get("tty"):
+                master, slave = _closed_by(ours, theirs, os.openpty())
+                _set_size(master, header.get("rows") or 24, header.get("cols") or 80)
+                pid = process.spawn(path, argv, env, self._cwd, slave, stdin=slave, terminal=True)
+                session = Session(number, pid, master, {master: False})
+            else:
+                stdin, in_reader = _closed_by(ours, theirs, os.pipe()[::-1])
+                out, out_writer = _closed_by(ours, theirs, os.pipe())
+                err, err_writer = _closed_by(ours, theirs, os.pipe())
+                pid = process.spawn(
+                    path, argv, env, self._cwd, out_writer, stdin=in_reader, errors=err_writer
+                )
+                session = Session(number, pid, stdin, {out: False, err: True})
+            ours.pop_all()
+        for end in {session.stdin, *session.outputs}:
             os.set_blocking(end, False)
-        return Session(number, pid, in_writer, {out_reader: False, err_reader: True})
+        return session
 
     # --- streams ---
 
@@ -122,12 +137,12 @@ class Inside:
         if events & READ and fd in session.outputs:
             self._output(session, fd)
 
-    def _output(self, session: Session, fd: int) -> bool:
-        """Pass on what is there; whether there was something."""
+    def _output(self, session: Session, fd: int) -> int:
+        """Pass on what is there; how many bytes that were, at most CHUNK."""
         try:
             data = os.read(fd, CHUNK)
         except BlockingIOError:
-            return False
+            return 0
         except OSError:  # the other end of a terminal is gone
             data = b""
         if data:
@@ -135,12 +150,12 @@ class Inside:
             session.unread += len(data)
             if session.unread >= WINDOW:
                 self._watch(session)
-            return True
+            return len(data)
         del session.outputs[fd]
         self._loop.unwatch(fd)
         if fd != session.stdin:
             os.close(fd)
-        return False
+        return 0
 
     def _input(self, session: Session, data: bytes, end: bool) -> None:
         session.unwritten += data
@@ -182,8 +197,9 @@ class Inside:
     def _finish(self, session: Session) -> None:
         """It has ended: what it wrote is still in the pipes; a child that keeps one is not waited for."""
         for fd in list(session.outputs):
-            while self._output(session, fd):
-                pass
+            left = pipes.waiting(fd)  # what that child goes on writing must not keep us here
+            while left > 0 and fd in session.outputs:
+                left -= self._output(session, fd)
         del self._sessions[session.number]
         for fd in {*session.outputs, session.stdin} - {-1}:
             self._loop.unwatch(fd)
@@ -194,8 +210,15 @@ class Inside:
     def close_all(self) -> None:
         """The link or the run has ended: nobody looks any more."""
         for session in list(self._sessions.values()):
-            process.signal_group(session.pid, signal.SIGHUP)
-            self._loop.after(HANGUP_PAUSE, lambda pid=session.pid: _kill_tree(pid))  # type: ignore[misc]
+            self._hang_up(session)
+
+    def _hang_up(self, session: Session) -> None:
+        process.signal_group(session.pid, signal.SIGHUP)
+        self._loop.after(HANGUP_PAUSE, lambda: self._kill(session))
+
+    def _kill(self, session: Session) -> None:
+        if session.status is None:  # else its number may be another's by now
+            _kill_tree(session.pid)
 
 
 def _shell(env: Dict[str, str]) -> List[str]:
@@ -203,6 +226,13 @@ def _shell(env: Dict[str, str]) -> List[str]:
         if path and os.access(path, os.X_OK):
             return [path, "-i"]
     return ["sh", "-i"]
+
+
+def _closed_by(ours: ExitStack, theirs: ExitStack, ends: Tuple[int, int]) -> Tuple[int, int]:
+    """Both ends of a pipe or terminal, each to be closed by one of the two."""
+    ours.callback(os.close, ends[0])
+    theirs.callback(os.close, ends[1])
+    return ends
 
 
 def _set_size(fd: int, rows: int, cols: int) -> None:

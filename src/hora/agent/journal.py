@@ -114,10 +114,13 @@ class Journal(Reading):
         if self._size < self._segment:
             return
         end = self.end
+        try:
+            following = self._open(end)
+        except OSError:  # no room or no descriptor for another file: a longer segment does no harm
+            return
         os.close(self._fd)
-        self._fd = self._open(end)
+        self._fd, self._size = following, 0
         self._starts.append(end)
-        self._size = 0
         while self.limit is not None and len(self._starts) > 2 and end - self._starts[1] >= self.limit:
             self._drop_first()
 
@@ -165,37 +168,47 @@ class Journal(Reading):
     def frames(
         self, offset: int, until: Optional[int] = None
     ) -> Iterator[Tuple[int, frames.Header, int, int]]:
-        """Whole frames from `offset`: (offset, header, body's offset, body's length)."""
+        """Whole frames from `offset`: (offset, header, body's offset, body's length).
+
+        A power cut leaves zeros or half a page behind: what can't be read as a frame ends what is whole.
+        """
         end = self.end if until is None else until
         while offset < end:
             lengths = self.read_exactly(offset, frames.LENGTHS.size)
             if lengths is None:
                 return
             header_length, body_length = frames.LENGTHS.unpack(lengths)
+            if header_length > frames.MAX_HEADER or body_length > frames.MAX_BODY:
+                return
             text = self.read_exactly(offset + frames.LENGTHS.size, header_length)
             body = offset + frames.LENGTHS.size + header_length
             if text is None or body + body_length > end:
                 return
-            yield offset, frames.parse(text), body, body_length
+            try:
+                header = frames.parse(text)
+            except frames.FrameError:
+                return
+            yield offset, header, body, body_length
             offset = body + body_length
 
     def jump(self, offset: int) -> None:
         """Go on at `offset`: what lies between was dropped on its host before it could be sent."""
         if offset == self.end:
             return
+        following = self._open(offset)
         os.close(self._fd)
         if not self._size:
             os.unlink(self._path(self._starts.pop()))
         self._starts.append(offset)
-        self._fd = self._open(offset)
-        self._size = 0
+        self._fd, self._size = following, 0
 
     def cut(self, offset: int) -> None:
         """Forget everything from `offset` on: a frame that was never finished."""
         while len(self._starts) > 1 and self._starts[-1] > offset:
+            before = self._open(self._starts[-2])
             os.close(self._fd)
+            self._fd = before
             os.unlink(self._path(self._starts.pop()))
-            self._fd = self._open(self._starts[-1])
         self._size = offset - self._starts[-1]
         os.ftruncate(self._fd, self._size)
 

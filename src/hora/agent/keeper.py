@@ -53,7 +53,7 @@ class Kept:
         self.watcher.read_all()
         try:
             self._write_end(self.watcher.pipes, why)
-        except OSError as problem:
+        except (OSError, ValueError) as problem:
             print(f"keeper: the journal can't be completed: {problem}", file=sys.stderr, flush=True)
         self.watcher.close()
         self.watcher = None
@@ -90,9 +90,12 @@ def _write_again(journal: Journal, half: bytes, open_pipes: Dict[str, Any]) -> N
         return
     header_length, body_length = frames.LENGTHS.unpack_from(half)
     start = frames.LENGTHS.size + header_length
-    if len(half) < start or not body_length:
+    if len(half) < start or not 0 < body_length <= frames.MAX_BODY:
         return
-    header = frames.parse(half[frames.LENGTHS.size : start])
+    try:
+        header = frames.parse(half[frames.LENGTHS.size : start])
+    except frames.FrameError:  # a power cut's rubbish
+        return
     body = half[start:]
     for known, fd in open_pipes.values():
         if all(known.get(key) == header.get(key) for key in ("m", "r", "a")):
@@ -113,11 +116,18 @@ def _drain(journal: Journal, header: frames.Header, fd: int) -> None:
 
 
 def sweep(spare: Set[int], reaped: Callable[[int, int], None]) -> None:
-    """Kill all descendants but `spare` and theirs, until there is none.  Blocks: nothing else matters now."""
+    """Kill all descendants but `spare` and theirs, until there is none, or none that can be killed.
+
+    Blocks: nothing else matters now.
+    """
+    end = time.monotonic() + SWEEP_LIMIT
     while True:
         reap(reaped)
         left = _descendants_without(spare)
         if not left:
+            return
+        if time.monotonic() > end:
+            print(f"keeper: {process.unkillable(left)}", file=sys.stderr, flush=True)
             return
         for pid in left:
             try:

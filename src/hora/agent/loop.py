@@ -144,8 +144,3 @@ class Loop:
                 os.close(end)
             self._wakeup = None
         self._selector.close()
-
-
-def forget_inherited(loop: Loop) -> None:
-    """After fork: close the parent's loop in the child without touching what the parent watches."""
-    loop.close()

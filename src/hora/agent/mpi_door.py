@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from hora.agent import process, rank_door, tools
+from hora.agent import proc, process, rank_door, tools
 from hora.agent.accepting import Accepting
 from hora.agent.loop import READ, WRITE
 from hora.agent.ranks import Rank
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hora.agent.ranks import Ranks
 
 REAP_PAUSE = 0.02
+LOOK_PAUSE = 0.2
 
 
 class MpiDoor:
@@ -92,11 +93,12 @@ class MpiDoor:
         if hello is None:
             return
         self._loop.unwatch(caller)
-        order = self._served.pop(str(hello["rank"]), None)
-        if order is None:
-            why = f"rank {hello['rank']} is not expected on this host, or came twice"
+        order = self._served.get(str(hello["rank"]))
+        if order is None or hello.get("attempt") not in (None, order["attempt"]):
+            why = f"rank {hello['rank']} is not expected on this host, came twice, or belongs to an earlier attempt"
             self._answer(caller, {"error": why}, -1)
             return
+        del self._served[str(hello["rank"])]
         self._let_in(caller, order, hello["pid"])
 
     def _let_in(self, caller: rank_door.Caller, order: Dict[str, Any], pid: int) -> None:
@@ -113,6 +115,8 @@ class MpiDoor:
         self._ranks.adopt(rank, pid)
         if pidfd is not None:
             self._loop.watch(pidfd, READ, lambda _events: self._ended(rank, pidfd))
+        else:
+            self._look(rank, proc.start_time(pid))
         self._answer(caller, {"argv": order["argv"], "env": rank.env, "cwd": self._cwd}, writer)
         os.close(writer)
 
@@ -134,6 +138,15 @@ class MpiDoor:
             self._loop.unwatch(number)
 
     # --- its end ---
+
+    def _look(self, rank: Rank, started: Optional[float]) -> None:
+        """Where the kernel has no descriptor of a process, nothing tells of its end but looking."""
+        if rank.alive and proc.alive(rank.pid) and proc.start_time(rank.pid) == started:
+            self._loop.after(LOOK_PAUSE, lambda: self._look(rank, started))
+            return
+        rank.ended_at = rank.ended_at or time.time()
+        status = rank_door.ended_as_zombie(rank.pid)
+        self._ranks.ended(rank, *(process.exit_of(status) if status is not None else (None, None)))
 
     def _ended(self, rank: Rank, pidfd: int) -> None:
         rank.ended_at = rank.ended_at or time.time()

@@ -12,7 +12,7 @@ import socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Iterator
 
 LOWEST = 10000
 _HIGHEST = 65535
@@ -71,31 +71,11 @@ class Ports:
                 return port
         raise NoPort(self._exhausted())
 
-    def take_many(self, count: int) -> list[int]:
-        """All or none."""
-        before = set(self._held)
-        try:
-            return [self.take() for _ in range(count)]
-        except NoPort:
-            for port in set(self._held) - before:
-                self.release(port)
-            raise
-
-    @property
-    def held(self) -> list[int]:
-        return list(self._held)
-
     def release(self, port: int | None = None) -> None:
         """Free one port, or all: right before its rank starts."""
         for one in [port] if port is not None else list(self._held):
             for held in self._held.pop(one, ()):
                 held.close()
-
-    def __enter__(self) -> Ports:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.release()
 
     def _candidates(self) -> Iterator[int]:
         count = self.last - self.first + 1

@@ -125,13 +125,6 @@ def start_time(pid: int) -> float | None:
     return line.started if line else None
 
 
-def session(pid: int) -> int | None:
-    try:
-        return os.getsid(pid)
-    except OSError:
-        return None
-
-
 def wchan(pid: int) -> str | None:
     """The kernel function in which the process sleeps; None where it runs or the kernel doesn't tell."""
     text = read(f"/proc/{pid}/wchan")

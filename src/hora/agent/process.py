@@ -190,6 +190,16 @@ def signal_one(pid: int, number: int) -> None:
         pass  # it has ended; or it changed its user, and SIGKILL to its group comes next
 
 
+def unkillable(pids: Sequence[int]) -> str:
+    """What to say of processes that SIGKILL did not end."""
+    lines = [(pid, proc.stat(pid)) for pid in pids[:8]]
+    told = ", ".join(f"{pid} ({line.name}, state {line.state})" for pid, line in lines if line is not None)
+    return (
+        f"left behind, for SIGKILL did not end it: process {told}; it belongs to another user (sudo), sleeps in "
+        "the kernel (state D: a lost file server, a driver) or is held by a debugger"
+    )
+
+
 def fork_child(name: str, run: object) -> int:
     """Fork a part of Hora itself (lead, agent): it shares what is imported already."""
     sys.stdout.flush()

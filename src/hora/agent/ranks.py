@@ -11,7 +11,7 @@ from hora.agent.output import Output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
     from hora.agent.guard import Ward
     from hora.agent.journal import Journal
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LEFTOVER_GRACE = 2.0  # for what ended ranks leave behind
 GROUP_PAUSE = 2.0  # between SIGTERM to the group and SIGKILL
 SWEEP_PAUSE = 0.02
+KILL_LIMIT = 5.0  # for a process to go after SIGKILL: one of another user, or asleep in the kernel, does not
 RESULT_PIECE = 4 << 20  # bytes of a result in one frame
 
 
@@ -67,6 +68,7 @@ class Ranks:
         self._ladder: List[Timer] = []
         self._sweeping: Optional[Timer] = None
         self._sweep_until = 0.0
+        self._given_up: Set[int] = set()  # processes that SIGKILL doesn't end
         self._over = True
         self.spared: Callable[[], List[int]] = list  # pids of shells and execs that outlive an attempt
 
@@ -152,7 +154,10 @@ class Ranks:
         return True
 
     def ended(self, rank: Rank, code: Optional[int], number: Optional[int]) -> None:
+        """Told once: an orphan of mpirun is seen by its descriptor and by the reaper."""
         self._by_pid.pop(rank.pid, None)
+        if not rank.alive:
+            return
         rank.alive = False
         total = 0
         if rank.output is not None:
@@ -258,24 +263,35 @@ class Ranks:
         spared = set(self.spared())
         for pid in list(spared):
             spared.update(proc.descendants(pid))
-        return [pid for pid in proc.descendants(os.getpid()) if pid not in spared]
+        found = proc.descendants(os.getpid())
+        self._given_up.intersection_update(found)
+        return [pid for pid in found if pid not in spared and pid not in self._given_up]
 
     def _sweep(self) -> None:
-        """A descendant can fork while we look, so look until there is none."""
+        """A descendant can fork while we look, so look until there is none, or none that can be ended."""
         self._sweeping = None
         left = self._leftovers()
-        if left:
+        if left and self._loop.now() < self._sweep_until + KILL_LIMIT:
             if self._loop.now() >= self._sweep_until:
                 for pid in left:
                     process.signal_one(pid, signal.SIGKILL)
             self._sweeping = self._loop.after(SWEEP_PAUSE, self._sweep)
             return
+        if left:
+            self._give_up(left)
         for rank in self.by_label.values():
             if rank.output is not None and not rank.output.ended:
                 rank.output.drain()
                 rank.output.close()
         self._over = True
         self.on_over()
+
+    def _give_up(self, left: List[int]) -> None:
+        self._given_up.update(left)
+        self._tell("note", why=process.unkillable(left))
+        for rank in self.alive:
+            rank.stopped = True
+            self.ended(rank, None, signal.SIGKILL)
 
     def clear(self) -> None:
         self.by_label.clear()

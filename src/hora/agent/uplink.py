@@ -7,6 +7,7 @@ import os
 import socket
 
 from hora.agent.channel import Channel
+from hora.agent.resolving import Resolving, is_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ class Uplink:
         self.why = "not yet tried"
         self.acked = 0
         self.spared: List[Tuple[int, Header, bytes]] = []  # events of dropped parts: where each ended
+        self.own_address: Optional[str] = (
+            None  # as this host reaches the lead that answered; None on one machine
+        )
         self.on_up: Callable[[], None] = lambda: None
         self.on_down: Callable[[str], None] = lambda why: None
         self.on_acked: Callable[[], None] = lambda: None
@@ -57,6 +61,8 @@ class Uplink:
         self._delay = FIRST_DELAY
         self._next = 0
         self._dialing: Optional[socket.socket] = None
+        self._resolving: Optional[Resolving] = None
+        self._found: List[Any] = []  # what a name stands for, and has not been tried yet
         self._closed = False
         self._timer: Optional[Timer] = None
 
@@ -66,12 +72,35 @@ class Uplink:
         if self._closed:
             return
         self._timer = None
+        if self._found:
+            self._dial(self._found.pop(0))
+            return
         address = self._addresses[self._next % len(self._addresses)]
         self._next += 1
+        if isinstance(address, str) or is_number(address[0]):
+            self._dial(address)
+        else:
+            self._resolve(address)
+
+    def _resolve(self, address: Any) -> None:
+        def done(found: List[Any], why: str) -> None:
+            self._resolving = None
+            self._found = found
+            if found:
+                self.dial()
+            else:
+                self._failed(f"{_text(address)}: {why}")
+
+        try:
+            self._resolving = Resolving(self.loop, address[0], address[1], done)
+        except OSError as problem:
+            self._failed(f"{_text(address)}: {problem}")
+
+    def _dial(self, address: Any) -> None:
         try:
             sock = self._socket(address)
             result = sock.connect_ex(address if isinstance(address, str) else tuple(address[:2]))
-        except OSError as error:  # a name that doesn't resolve, a path that is too long
+        except OSError as error:  # a path that is too long
             self._failed(f"{_text(address)}: {error}")
             return
         if result in (0, errno.EISCONN):
@@ -127,16 +156,17 @@ class Uplink:
         if self._tls_factory is not None and self._tls is None:
             self._tls = self._tls_factory()
         try:
-            self._channel = Channel(
+            channel = self._channel = Channel(
                 self.loop, sock, self._frame, self._lost, tls=self._tls, server_name=SERVER_NAME
             )
         except OSError as problem:  # the other side went before TLS could begin
             sock.close()
             self._failed(str(problem))
             return
-        self._channel.on_drain = self.kick
-        self._channel.send(self._hello())
-        self._watch_silence(self._channel)
+        channel.on_drain = self.kick
+        channel.send(self._hello())  # it may find that the lead has gone
+        if not channel.closed:
+            self._watch_silence(channel)
 
     def _watch_silence(self, channel: Channel) -> None:
         def look() -> None:
@@ -178,6 +208,9 @@ class Uplink:
         self.up = True
         self.acked = header["from"]
         self._sent = header["from"]
+        self._found = []
+        if self._channel is not None and self._channel.sock.family != socket.AF_UNIX:
+            self.own_address = str(self._channel.sock.getsockname()[0])
         self.on_up()
         self.kick()
 
@@ -228,6 +261,8 @@ class Uplink:
     def close(self) -> None:
         self._closed = True
         self._forget_dialing()
+        if self._resolving is not None:
+            self._resolving.cancel()
         if self._timer is not None:
             self._timer.cancel()
         if self._channel is not None:

@@ -144,9 +144,9 @@ class Attempt:
             self.succeeded = True
 
     def _decided(self) -> bool:
-        """All processes of the deciding roles have ended well."""
+        """All processes of the deciding roles have ended well, and by themselves."""
         return all(
-            label in self.exits and not self.exits[label].failed
+            label in self.exits and not (self.exits[label].failed or self.exits[label].stopped)
             for label in self.expected
             if self.board.seat(label).role in self.plan.end.decides
         )

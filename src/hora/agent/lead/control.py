@@ -102,7 +102,7 @@ class Client:
             return
         try:
             handler(self, number, header, body)
-        except (KeyError, TypeError, ValueError) as problem:  # what one client asks must not end the run
+        except (KeyError, TypeError, ValueError, OSError) as problem:  # it must not end the run
             self.reply(number, "error", message=f"{header['t']!r} can't be asked like that: {problem!r}")
 
 

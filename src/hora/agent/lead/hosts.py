@@ -13,12 +13,18 @@ if TYPE_CHECKING:
     from hora.agent.lead.store import Store
 
 
-class Clock:
-    """How far a host's clock is ahead of the lead's: the reply with the shortest way tells best."""
+DRIFT = 1e-4  # seconds by which two clocks may come apart in a second
 
-    def __init__(self) -> None:
+
+class Clock:
+    """How far a host's clock is ahead of the lead's: the reply with the shortest way tells best, as long as it
+    is not too old, and no later one shows that a clock was set meanwhile."""
+
+    def __init__(self, same: bool = False) -> None:
+        self.same = same  # it is the lead's own
         self.offset = 0.0
-        self.error = float("inf")
+        self.error = 0.0 if same else float("inf")
+        self._at = 0.0
         self._asked: Dict[int, float] = {}
         self._number = 0
 
@@ -31,13 +37,13 @@ class Clock:
 
     def answered(self, number: int, theirs: float, now: Optional[float] = None) -> None:
         asked = self._asked.pop(number, None)
-        if asked is None:
-            return
         now = time.time() if now is None else now
-        error = max((now - asked) / 2, 0.0)
-        if error < self.error:
-            self.error = error
-            self.offset = theirs - (asked + now) / 2
+        if asked is None or self.same or now < asked:  # ours was set back since it was asked
+            return
+        error, offset = (now - asked) / 2, theirs - (asked + now) / 2
+        before = self.error + DRIFT * abs(now - self._at)
+        if error < before or abs(offset - self.offset) > error + before:
+            self.error, self.offset, self._at = error, offset, now
 
     def ours(self, theirs: float) -> float:
         return theirs - self.offset
@@ -51,9 +57,7 @@ class HostLink:
         self.store = store
         self.members: List[str] = []
         self.channel: Optional[Channel] = None
-        self.clock = Clock()
-        if same_clock:
-            self.clock.error = 0.0
+        self.clock = Clock(same_clock)
         self.home = ""  # which journal it writes
         self.incarnation = 0
         self.serving = 0  # the incarnation that was given the current attempt

@@ -159,6 +159,9 @@ class Lead:
     def _event_trouble(self, link: HostLink, header: Header, body: bytes) -> None:
         self.fail(f"{link.name}: {header['why']}", state.ORIGIN_HORA, verdict.EXIT_HORA)
 
+    def _event_note(self, link: HostLink, header: Header, body: bytes) -> None:
+        self.telling.say(f"{link.name}: {header['why']}")
+
     def _event_alone(self, link: HostLink, header: Header, body: bytes) -> None:
         self.fail(f"{header['why']}, so its ranks were ended", state.ORIGIN_HORA, verdict.EXIT_HORA)
 

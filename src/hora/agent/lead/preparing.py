@@ -71,9 +71,18 @@ class Preparing:
         for link in lead.hosts.values():
             self._show(link, "setup", doing)
             self._codes[link.name] = None
-            link.order({"t": "setup", "attempt": lead.attempt.number, "argv": list(lead.plan.setup)})
+            link.order(self._set_up_order(link))
 
     # --- the set-up ---
+
+    def _set_up_order(self, link: HostLink) -> Header:
+        """With the variables and secrets that the user gave the first role on that host: an index, a proxy, a token."""
+        lead = self.lead
+        role = lead.plan.role(link.members[0].rpartition("-")[0])
+        env = {name: value for name, value in role.user_env if isinstance(value, str)}
+        env["HORA_RUN"] = lead.run_info["id"]
+        order = {"t": "setup", "attempt": lead.attempt.number, "argv": list(lead.plan.setup)}
+        return {**order, "role": role.name, "env": env}
 
     def no_set_up(self, link: HostLink, header: Header) -> None:
         """It couldn't be started."""

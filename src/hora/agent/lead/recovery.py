@@ -54,7 +54,7 @@ def recover(
 def _complete(journal: Journal, open_pipes: Dict[str, Any]) -> None:
     try:
         keeper.complete(journal, open_pipes)
-    except OSError as problem:  # a full disk, most often: what is there has to do
+    except (OSError, ValueError) as problem:  # a full disk, most often: what is there has to do
         print(f"keeper: what ranks wrote last can't be kept: {problem}", file=sys.stderr, flush=True)
 
 

@@ -185,6 +185,7 @@ class Requests:
         wanted = {key: header.get(key) for key in ("label", "argv", "tty", "rows", "cols", "term")}
         if not link.ask({"t": "exec", "id": self._number, **wanted}):
             del self._streams[self._number]
+            del client.forwards[number]
             client.reply(number, "error", message=self._down(link))
 
     def _forward(self, client: Client, number: int, header: Header, body: bytes) -> None:

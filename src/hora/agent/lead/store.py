@@ -129,6 +129,7 @@ class Store(Kept):
         not indexed, keep what is half a frame.  Returns all events of that journal."""
         number = self._roll.host(host)
         journal = self.journal(number)
+        self._drop_unwritten()
         indexed = -1
         for entry in self.backwards():
             if entry.host == number:
@@ -145,11 +146,29 @@ class Store(Kept):
                     records.append(self._record(header, number, body, length))
         os.pwrite(self._index, b"".join(records), self.count * RECORD.size)
         self._counted(records)
-        decoder = self._decoders[number] = frames.Decoder(end, OUTPUT)
-        rest = journal.read_exactly(end, journal.end - end) or b""
-        for _ in decoder.feed(rest):
-            raise ValueError(f"{journal.folder} holds a frame after its last one")
+        self._decoders[number] = self._at_half_a_frame(journal, end)
         return events
+
+    def _drop_unwritten(self) -> None:
+        """What a power cut has filled the end of the index with: no record is of no bytes or of nobody."""
+        hosts, members = len(self._roll.hosts), len(self._roll.members)
+        while self.count:
+            last = self.entries(self.count - 1, 1)[0]
+            if last.length and last.host < hosts and last.member < members:
+                break
+            self.count -= 1
+        os.ftruncate(self._index, self.count * RECORD.size)
+
+    def _at_half_a_frame(self, journal: Journal, end: int) -> frames.Decoder:
+        """A decoder that has what is there of the frame at `end`; what can't become one is cut off."""
+        decoder = frames.Decoder(end, OUTPUT)
+        try:
+            for _ in decoder.feed(journal.read_exactly(end, journal.end - end) or b""):
+                raise frames.FrameError(f"{journal.folder} holds a frame after its last one")
+        except frames.FrameError:
+            journal.cut(end)
+            return frames.Decoder(end, OUTPUT)
+        return decoder
 
     def _first_frame(self, number: int, start: int) -> int:
         """Our copy is cut into segments where its pieces came, not between frames: once the first segments

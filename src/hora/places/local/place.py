@@ -192,8 +192,8 @@ class LocalPlace:
             known = _read(os.path.join(folder, documents.STATUS))
             if known is not None:
                 return state.RunStatus.from_json(known)
-        except OSError:
-            pass  # not ours to write, or no room: what is true can still be said
+        except (OSError, ValueError):
+            pass  # not ours to write, no room, or damaged: what is true can still be said
         return replace(status, phase=state.FAILED, reason=burial.WHY, exit_code=125, origin=state.ORIGIN_HORA)
 
     def _unbegun(self, info: dict[str, Any], alive: bool) -> state.RunStatus:

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,18 +19,23 @@ _CODE = (
 )
 
 
+FORGET_LIMIT = 10.0  # seconds for a keeper without a job to go
+LOOK_AGAIN = 0.005
 _begun: list[int] = []  # keepers of this process that nobody has waited for
 
 
 def reap() -> None:
     """Long-lived callers start many runs: their keepers must not stay as zombies."""
     for pid in list(_begun):
-        try:
-            if os.waitpid(pid, os.WNOHANG)[0] == 0:
-                continue
-        except ChildProcessError:
-            pass  # somebody else has waited
-        _begun.remove(pid)
+        if _has_ended(pid):
+            _begun.remove(pid)
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        return True  # somebody else has waited, or SIGCHLD is ignored and nobody has to
 
 
 class Warm:
@@ -76,9 +82,17 @@ class Warm:
         if self._writer >= 0:
             os.close(self._writer)
             self._writer = -1
-            os.waitpid(self.pid, 0)
+            self._wait()
         if self.owner is not None:
             self.owner.close()
+
+    def _wait(self) -> None:
+        """It goes by itself once it has found nothing on its standard input."""
+        until = time.monotonic() + FORGET_LIMIT
+        while not _has_ended(self.pid):
+            if time.monotonic() > until:
+                os.kill(self.pid, signal.SIGKILL)
+            time.sleep(LOOK_AGAIN)  # to wait for one child alone there is nothing with a limit
 
 
 # --- those that were started before a job was there ---

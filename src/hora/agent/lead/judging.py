@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 UNASKED = "its agent stopped it, and nobody had asked for that"
+UNASKED_SINCE = "its agent stopped it, as a lead may have asked that was killed since"
 
 
 def judge(exits: dict[str, verdict.Exit]) -> verdict.Verdict:

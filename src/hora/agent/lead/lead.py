@@ -245,7 +245,8 @@ class Lead:
             return
         at, error = link.clock.ours(header["at"]), min(link.clock.error, 1.0)
         if header["stopped"] and not self.attempt.stopping:  # whatever its code: it had not done its work
-            self._exit(label, judging.lost(label, self.board, link.name, at, judging.UNASKED))
+            why = judging.UNASKED_SINCE if self.rebuild.took_up else judging.UNASKED
+            self._exit(label, judging.lost(label, self.board, link.name, at, why))
             return
         reset, began = self._reset(label, header), self.attempt.began.get(label)
         self._exit(label, judging.ended(header, self.board, link.name, at, error, reset, began))

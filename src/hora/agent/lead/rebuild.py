@@ -24,6 +24,7 @@ class Rebuild:
     def __init__(self, lead: Any) -> None:
         self.lead = lead
         self.going_on = False
+        self.took_up = False  # an attempt that another lead had begun
         known = documents.read_json(os.path.join(lead.folder, documents.STATUS))
         self._before = None if known is None else state.RunStatus.from_json(known)
         self._found: Set[str] = set()
@@ -78,6 +79,7 @@ class Rebuild:
 
     def _take_up(self, now: Dict[str, Header]) -> None:
         lead = self.lead
+        self.took_up = True
         for name, told in now.items():
             lead.hosts[name].prepared = next(e for e in told["events"] if e["t"] == "prepared")
         lead.take_up(

@@ -32,9 +32,6 @@ HORA_STOP = Stop("stopped by `hora stop`", 143)
 
 
 TAKING_UP = "the lead was started anew; waiting for all hosts to tell how far they are"
-STOPPED_UNASKED = (
-    "the ranks were stopped, and not by this lead: a lead that was killed since, or their agents, did so"
-)
 STOPPED_BEFORE = "the first lead of this run was killed while it stopped the ranks"
 
 

@@ -165,7 +165,9 @@ def test_a_lead_killed_while_the_ranks_have_their_grace_leaves_no_run_without_an
     wait_until(lambda: all(b"saving" in text for text in mesh.output().values()), "both ranks save")
     kill_lead(mesh)
     mesh.start_lead()
-    mesh.until("running")
+    wait_until(
+        lambda: dict(mesh.until("running").pids)["lead"] == mesh.leads[-1].pid, "the new lead has taken up"
+    )
     (mesh.work / "go").touch()
     status = mesh.ended(30.0)
     assert (status.phase, status.exit_code, status.origin) == ("failed", 125, "hora"), status

@@ -123,7 +123,8 @@ def test_ranks_that_wait_are_stopped_and_said_to_be(runs: Runs) -> None:
 
 
 def test_what_ignores_the_end_is_killed_after_the_grace(runs: Runs) -> None:
-    command = ["sh", "-c", 'trap "" TERM; [ "$HORA_RANK" = 1 ] && exit 6; while :; do sleep 1000; done']
+    fails = 'if [ "$HORA_RANK" = 1 ]; then until [ -e deaf ]; do sleep 0.02; done; exit 6; fi'
+    command = ["sh", "-c", f'trap "" TERM; {fails}; touch deaf; while :; do sleep 1000; done']
     _run, status = runs.ended(command, workers=2, timeouts={"grace": "1s"})
     assert status.exit_code == 6
     assert [member.ranks[0].signal for member in status.members] == [signal.SIGKILL, None]

@@ -290,8 +290,9 @@ class Ranks:
         self._given_up.update(left)
         self._tell("note", why=process.unkillable(left))
         for rank in self.alive:
-            rank.stopped = True
-            self.ended(rank, None, signal.SIGKILL)
+            if rank.pid in left:
+                rank.stopped = True
+                self.ended(rank, None, signal.SIGKILL)
 
     def clear(self) -> None:
         self.by_label.clear()

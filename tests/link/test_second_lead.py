@@ -172,5 +172,8 @@ def test_a_lead_killed_while_the_ranks_have_their_grace_leaves_no_run_without_an
     status = mesh.ended(30.0)
     assert (status.phase, status.exit_code, status.origin) == ("failed", 125, "hora"), status
     # Whether the second lead heard of the ends before it had put the attempt together, or after.
-    told = "as a lead may have asked that was killed since", "the first lead of this run was killed while it stopped"
+    told = (
+        "as a lead may have asked that was killed since",
+        "the first lead of this run was killed while it stopped",
+    )
     assert any(text in status.reason for text in told), status.reason

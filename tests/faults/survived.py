@@ -34,6 +34,11 @@ ROWS = (
     ),
     ("several hosts: one never comes, can't be reached, has another Python", ("tests/link/test_hosts.py",)),
     ("the lead of several hosts is killed and another takes its place", ("tests/link/test_second_lead.py",)),
+    ("the end is asked of a host on which the attempt never began", ("tests/link/test_orders.py",)),
+    ("an agent or a keeper is asked to end by others than Hora", ("tests/survival/test_asked_to_end.py",)),
+    ("clients say what makes no sense, or in the wrong order", ("tests/survival/test_clients.py",)),
+    ("files are damaged, as after a power cut", ("tests/survival/test_damage.py",)),
+    ("processes that nobody can kill", ("tests/survival/test_unkillable.py",)),
     (
         "strangers at the lead's door: no or a wrong certificate, garbage, silence, slowness",
         ("tests/link/test_entrance.py", "tests/link/test_identity.py"),

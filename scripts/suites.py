@@ -1,7 +1,7 @@
 """The suites behind `scripts/test`: one pytest for each folder of tests/, one after the other.
 
 A suite that needs more than Python says so in tests/SUITE/needs.py: its `missing()` returns what the machine
-lacks, in words, or None.
+lacks, in words, or None.  It may import what tests may.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,18 +50,29 @@ def suites() -> list[str]:
     return [name for name in ORDER if name in found] + [name for name in found if name not in ORDER]
 
 
+def only_asked(suite: str) -> str:
+    """Why the suite runs only when it is named; empty for those that always run."""
+    return getattr(_needs(suite), "ONLY_ASKED", "")
+
+
 def missing(suite: str) -> str | None:
     """What the machine lacks for the suite."""
+    needs = _needs(suite)
+    return None if needs is None else needs.missing()
+
+
+def _needs(suite: str) -> Any:
     file = TESTS / suite / "needs.py"
     if not file.exists():
         return None
+    if str(TESTS) not in sys.path:
+        sys.path.insert(0, str(TESTS))
     spec = importlib.util.spec_from_file_location(f"needs_{suite}", file)
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} can not be loaded")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    reason: str | None = module.missing()
-    return reason
+    return module
 
 
 def run(suite: str, paths: list[str], options: list[str], measure: bool, scratch: Path) -> Outcome:
@@ -150,7 +162,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="hora-test-") as scratch:
         os.environ["COVERAGE_FILE"] = f"{scratch}/coverage"
         for suite in suites():
-            if chosen and suite not in chosen:
+            if suite not in chosen and (chosen or only_asked(suite)):
                 continue
             paths = chosen.get(suite, [str(TESTS / suite)])
             outcomes.append(run(suite, paths, options, whole and suite in CORE, Path(scratch)))
@@ -170,7 +182,9 @@ def verdict(outcomes: list[Outcome], strict: bool, covered: bool, remark: str, f
         failed = failed or bool(left_out and not filtered) or any(outcome.skipped for outcome in ran)
     parts = [f"ran {', '.join(map(str, ran)) or 'nothing'} in {sum(o.seconds for o in ran):.0f} s"]
     left_out += [
-        Outcome(name, not_run="not asked for") for name in suites() if name not in {o.suite for o in outcomes}
+        Outcome(name, not_run=only_asked(name) or "not asked for")
+        for name in suites()
+        if name not in {o.suite for o in outcomes}
     ]
     reasons = [f"{outcome.suite} ({outcome.not_run})" for outcome in left_out]
     parts.append(f"did not run {', '.join(reasons)}" if reasons else "every suite ran")

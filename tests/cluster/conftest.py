@@ -1,0 +1,3 @@
+from cluster.fixtures import cluster, namespace, own_cluster, pytest_addoption
+
+__all__ = ["cluster", "namespace", "own_cluster", "pytest_addoption"]

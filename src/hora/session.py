@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
+    from typing import Any
 
     from typing_extensions import Self
 
@@ -42,9 +43,11 @@ class Session:
         self._connection = connection
         self._unwritten = 0  # bytes that the command has not taken yet
         columns, rows = size or (0, 0)
-        self._number = connection.ask(
-            "exec", label=label, argv=list(argv), tty=size is not None, rows=rows, cols=columns, term=terminal
-        )
+        told = {"tty": size is not None, "rows": rows, "cols": columns, "term": terminal}
+        self._number = self._ask(argv=list(argv), **told)
+
+    def _ask(self, **told: Any) -> int:
+        return self._connection.ask("exec", label=self.label, **told)
 
     def fileno(self) -> int:
         return self._connection.fileno()

@@ -169,6 +169,7 @@ class RunStatus(Record):
     first_failure: Optional[Failure] = None
     notes: Tuple[str, ...] = ()  # things worth knowing that changed nothing
     pids: Tuple[Tuple[str, int], ...] = ()  # lead, keeper, agents: for people who look at `ps`
+    code: str = ""  # hash of the code that the ranks have; empty where its folder is used in place
 
     @property
     def ended(self) -> bool:
@@ -193,6 +194,7 @@ class RunStatus(Record):
             "firstFailure": self.first_failure.to_json() if self.first_failure else None,
             "notes": list(self.notes),
             "pids": dict(self.pids),
+            "code": self.code,
         }
 
     @classmethod
@@ -217,4 +219,5 @@ class RunStatus(Record):
             first_failure=Failure.from_json(failure) if failure else None,
             notes=tuple(data.get("notes", ())),
             pids=tuple((data.get("pids") or {}).items()),
+            code=data.get("code", ""),
         )

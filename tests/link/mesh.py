@@ -20,6 +20,7 @@ from hora import frameworks, plan
 from hora.agent.lead import documents
 from hora.agent.lead.kept import Kept
 from hora.identity import Identity, make_identity
+from hora.places.code import Packed
 from hora.places.connection import Connection
 from hora.record import replace
 from hora.spec import JobSpec, RoleSpec
@@ -49,6 +50,8 @@ class Mesh:
         self.work = work
         self.folder = work / "run"
         self.port = 0
+        self.code: Packed | None = None
+        self.code_sent_later = False
         self.leads: list[subprocess.Popen[bytes]] = []
         self.hosts: dict[str, subprocess.Popen[bytes]] = {}
         self._started: list[subprocess.Popen[bytes]] = []
@@ -62,8 +65,10 @@ class Mesh:
         members: int = 3,
         ranks: int = 1,
         limits: plan.Limits | None = None,
+        code: Packed | None = None,
         **rest: Any,
     ) -> None:
+        self.code = code
         limits = limits or plan.Limits(schedule=60.0, start=60.0, grace=3.0)
         self.plan = a_plan(command, members, ranks, limits, **rest)
         self.start_lead()
@@ -79,6 +84,7 @@ class Mesh:
                 "folder": str(self.folder),
                 "listen": ["127.0.0.1", self.port],
                 "identity": identity().part("lead"),
+                **self._given_code(),
             },
         )
         assert process.stdout is not None
@@ -86,6 +92,16 @@ class Mesh:
         assert line, "the lead does not listen:\n" + self.log("lead")
         self.port = json.loads(line)["port"]
         self.leads.append(process)
+
+    def _given_code(self) -> dict[str, Any]:
+        """As a cluster has it: shards, mounted beside the lead."""
+        if self.code is None:
+            return {}
+        parts = []
+        for number, data in enumerate(self.code.parts(1_000_000)):
+            parts.append(self.work / f"code-{number}")
+            parts[-1].write_bytes(data)
+        return {"code": self.code.config([] if self.code_sent_later else [str(part) for part in parts])}
 
     def host(
         self, index: int, port: int = 0, name: str = "", members: Sequence[str] = (), **config: Any

@@ -10,11 +10,13 @@ import time
 from hora import state
 from hora.agent import facts, frames, guard, hook, proc
 from hora.agent.checks import Checks
+from hora.agent.errands import Errands
 from hora.agent.inside import Inside
 from hora.agent.journal import Journal
 from hora.agent.loop import READ, Loop
 from hora.agent.mpi_door import MpiDoor
-from hora.agent.ports import NoPort, Ports
+from hora.agent.preparing import Preparing
+from hora.agent.process import TOLD_TO_GO
 from hora.agent.ranks import Ranks
 from hora.agent.room import Room, cannot_keep
 from hora.agent.uplink import Uplink
@@ -33,7 +35,8 @@ GAVE_UP = 3  # what it ends with when it has ended its ranks by itself, and has 
 
 
 class Agent:
-    """`config`: run, host, members, folder, lead (addresses), incarnation, patience, tls (optional)."""
+    """`config`: run, host, members, folder, lead (addresses), incarnation, patience, tls (optional); `cwd`, and
+    `code` where the code's folder is used in place."""
 
     def __init__(
         self, config: Dict[str, Any], ward: Optional[guard.Ward], loop: Optional[Loop] = None
@@ -45,10 +48,9 @@ class Agent:
         self.code = 0
         self._ward = ward
         self._got = 0  # number of the last order done
-        self._attempt = 0
+        self.attempt = 0
         self._started = 0  # the last attempt whose ranks were started here
         self._told: List[Header] = []  # of this attempt, for a lead that was not there
-        self._waiting: Optional[Header] = None  # an attempt that begins when nothing is left of the last one
         self._leaving = False
         self._kicked = False
         self._outer = dict(os.environ)  # nobody changes it, and reading it decodes every variable
@@ -57,15 +59,16 @@ class Agent:
         self.forsaken = False  # and the lead, too: nobody else can write the run's end
         self._broken = ""  # why the journal can't be written
         self._room = Room(self.folder)
-        self._cwd = config.get("cwd") or os.getcwd()
-        self._ports = Ports(tuple(config.get("ports", (0, 0))))
+        self.cwd = config.get("cwd") or os.getcwd()  # where the job has no code
+        self.errands = Errands(self.loop)
         self.ranks = Ranks(self.loop, self.journal, ward, self.tell, self._kick)
         self.ranks.on_over = self._attempt_over
         self.ranks.on_problem = self._no_space
-        self.inside = Inside(self.loop, self._reply, self.ranks, self._cwd)
-        self.ranks.spared = self.inside.pids
-        self.checks = Checks(self.loop, self._reply, self.ranks, self.folder)
-        self.door = MpiDoor(self.loop, self.ranks, self.folder, self._environment, self._cwd)
+        self.inside = Inside(self.loop, self.reply, self.ranks, config.get("address", ""))
+        self.ranks.spared = lambda: [*self.inside.pids(), *self.errands.pids]
+        self.checks = Checks(self.loop, self.reply, self.ranks, self.errands, self.folder)
+        self.preparing = Preparing(self)
+        self.door = MpiDoor(self.loop, self.ranks, self.folder, self._environment, lambda: self.preparing.cwd)
         self.uplink = Uplink(
             self.loop, self.journal, config["lead"], self._hello, self._frame, tls=_tls_factory(config)
         )
@@ -81,7 +84,7 @@ class Agent:
         hook.install(self.folder)
         os.makedirs(os.path.join(self.folder, "results"), exist_ok=True)
         self.loop.on_signal(signal.SIGCHLD, self._reap)
-        self.loop.on_signal(signal.SIGTERM, lambda: self._abandon("the agent was asked to end (SIGTERM)"))
+        self.loop.on_signal(signal.SIGTERM, self._told_to_go)
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         if self._ward is not None:
@@ -92,7 +95,7 @@ class Agent:
         self.loop.run()
         self.uplink.close()
         self.door.close()
-        self._ports.release()
+        self.preparing.ports.release()
         self.journal.close()
         return self.code
 
@@ -105,12 +108,13 @@ class Agent:
             "home": self.journal.home,
             "incarnation": self.config.get("incarnation", 1),
             "members": self.config["members"],
-            "attempt": self._attempt,
+            "attempt": self.attempt,
             "got": self._got,
             "journal": [self.journal.start, self.journal.end],
             "pid": os.getpid(),
             "keeper": os.getppid(),
             "time": time.time(),
+            "code": self.preparing.code.known,
             "facts": facts.quick(),
         }
 
@@ -138,6 +142,15 @@ class Agent:
             self.forsaken = True
             self._abandon("keeper and lead are gone")
 
+    def _told_to_go(self) -> None:
+        why = "the agent was asked to end (SIGTERM)"
+        if not self.config.get("own_end"):
+            self._abandon(why)
+        elif not self._orphaned:  # only this host goes: its ranks have their grace
+            self._orphaned, self._leaving, self.code = why, True, TOLD_TO_GO
+            self.tell("leaving", why=f"{self.config['host']} was told to go", at=time.time())
+            self._end_ranks(self.config.get("grace", 30.0))
+
     def _abandon(self, why: str) -> None:
         """End the ranks and leave, whatever the lead thinks.  It hears why before it hears of any rank's end."""
         if self._orphaned:
@@ -159,8 +172,9 @@ class Agent:
     def tell(self, kind: str, **values: Any) -> None:
         """An event that the lead must hear, in order."""
         event = {"t": kind, **values}
-        if values.get("attempt") == self._attempt:
+        if values.get("attempt") == self.attempt:
             self._told.append(event)
+            self.preparing.heard(kind, values)
         self._append(frames.encode(event))
 
     def _append(self, data: bytes) -> None:
@@ -208,7 +222,7 @@ class Agent:
     # --- the lead's orders ---
 
     def _up(self) -> None:
-        pass
+        self.preparing.code.ask()
 
     def _down(self, why: str) -> None:
         self.inside.close_all()
@@ -223,6 +237,9 @@ class Agent:
                 return  # came again after a break
             self._got = number
             self.uplink.send({"t": "got", "order": number})
+        if header["t"] == "code":
+            self.preparing.code.piece(header, body)
+            return
         handler = getattr(self, f"_on_{header['t']}", None)
         if handler is None:
             self.inside.frame(header, body)
@@ -233,68 +250,39 @@ class Agent:
             self.tell("trouble", why=f"{header['t']}: {problem}")
 
     def _on_ping(self, header: Header) -> None:
-        self._reply({"t": "pong", "n": header["n"], "time": time.time()})
+        self.reply({"t": "pong", "n": header["n"], "time": time.time()})
 
     def _on_prepare(self, header: Header) -> None:
-        """A new attempt: ports, chosen here and kept bound until the ranks start."""
-        if self.ranks.alive:  # the lead had given this host up, and its ranks with it
-            self._waiting = header
-            self.ranks.kill()
-            return
-        self._attempt = header["attempt"]
+        self.preparing.prepare(header)
+
+    def begin(self, attempt: int) -> None:
+        """A new attempt: nothing is known of it."""
+        self.attempt = attempt
         self._told = []
         self.ranks.clear()
-        self._ports.release()
-        told: Dict[str, Any] = {"attempt": self._attempt, "ports": {}, "threads": facts.quick()["cpus"]}
-        try:
-            for member, names in header["ports"].items():
-                told["ports"][member] = {name: self._ports.take() for name in names}
-            told["address"] = self._address(header)
-            told["folder"] = os.path.join(self.folder, "files")
-            told["interface"] = facts.interface_of(told["address"])
-        except (OSError, NoPort) as problem:
-            told["problem"] = str(problem)
-        if header["checks"] and not header["alone"]:
-            self.checks.facts(header["checks"], lambda found: self.tell("prepared", facts=found, **told))
-        else:
-            self.tell("prepared", **told)
-
-    def _address(self, header: Header) -> str:
-        """Where peers reach this host: as the place says, else as this host reaches the lead."""
-        if header.get("alone"):
-            return "127.0.0.1"
-        if self.config.get("address"):
-            return str(self.config["address"])
-        own = self.uplink.own_address
-        if own is None or facts.loopback(own):  # peers that are told such an address hang
-            raise OSError(
-                f"it reaches the lead at {own or 'no address'}, where no other host reaches it: "
-                "give the lead an address that all hosts can reach"
-            )
-        return own
 
     def _on_setup(self, header: Header) -> None:
-        self._attempt = header["attempt"]
+        self.attempt = header["attempt"]
         order = {
             "label": state.SETUP + self.config["host"],
             "member": "setup",
             "number": 0,
-            "attempt": self._attempt,
+            "attempt": self.attempt,
             "argv": header["argv"],
             "env": header.get("env", {}),
             "role": header.get("role", ""),
         }
-        self.ranks.start(order, self._environment(order), self._cwd)
+        self.ranks.start(order, self._environment(order), self.preparing.cwd)
 
     def _on_start(self, header: Header) -> None:
-        self._attempt = self._started = header["attempt"]
+        self.attempt = self._started = header["attempt"]
         self.ranks.clear()
-        self._ports.release()
+        self.preparing.ports.release()
         self.door.expect(header)
         for order in header["ranks"]:
             for name, content, executable in order.get("files", ()):
                 self._write_file(name, content, executable)
-            self.ranks.start(order, self._environment(order), self._cwd)
+            self.ranks.start(order, self._environment(order), self.preparing.cwd)
 
     def _environment(self, order: Dict[str, Any]) -> Dict[str, str]:
         """The caller's environment, under what the plan demands; `defaults` only fill gaps."""
@@ -304,6 +292,7 @@ class Agent:
         role = order.get("role") or order["member"].rpartition("-")[0]
         secrets = self.config.get("secrets", {}).get(role, {})
         full = environment(start, {**self._outer, **secrets})
+        full.update(self.preparing.environment(full))
         full.update(hook.environment(self.folder, full))
         full.update(self.door.environment(full))
         full["HORA_RESULT"] = os.path.join(self.folder, "results", order["label"].replace("/", "_"))
@@ -319,9 +308,10 @@ class Agent:
 
     def _on_stop(self, header: Header) -> None:
         if (
-            header["attempt"] > self._attempt
+            header["attempt"] > self.attempt
         ):  # it has not begun here, and shall not: the lead waits for its end
-            self._attempt, self._waiting, self._told = header["attempt"], None, []
+            self.preparing.forget()
+            self.attempt, self._told = header["attempt"], []
         if header.get("kill"):
             self.ranks.kill()
         elif header.get("leftovers"):
@@ -330,10 +320,8 @@ class Agent:
             self.ranks.stop(header["grace"])
 
     def _attempt_over(self) -> None:
-        self.tell("gone", attempt=self._attempt)
-        if self._waiting is not None:
-            header, self._waiting = self._waiting, None
-            self._on_prepare(header)
+        self.tell("gone", attempt=self.attempt)
+        self.preparing.go_on()
         if self._orphaned and self._broken:
             self.uplink.send({"t": "broken", "why": self._broken, "over": True})
         if self._orphaned:
@@ -348,9 +336,12 @@ class Agent:
 
     def _on_recall(self, header: Header) -> None:
         """The lead was started anew and knows nothing of this attempt."""
-        started = self._started == self._attempt
-        known = {"attempt": self._attempt, "started": started, "events": self._told}
-        self._reply({"t": "reply", "id": header["id"], **known})
+        started = self._started == self.attempt
+        known = {"attempt": self.attempt, "started": started, "events": self._told}
+        self.reply({"t": "reply", "id": header["id"], **known})
+
+    def _on_want(self, header: Header) -> None:
+        self.preparing.code.give(header)
 
     def _on_stacks(self, header: Header) -> None:
         self.checks.stacks(header)
@@ -360,11 +351,11 @@ class Agent:
 
     # --- the rest ---
 
-    def _reply(self, header: Header, body: bytes = b"") -> bool:
+    def reply(self, header: Header, body: bytes = b"") -> bool:
         return self.uplink.send(header, body)
 
     def _beat(self) -> None:
-        self._reply({"t": "beat", "time": time.time(), "ranks": self.ranks.samples()})
+        self.reply({"t": "beat", "time": time.time(), "ranks": self.ranks.samples()})
         self.loop.after(BEAT, self._beat)
 
     def _reap(self) -> None:
@@ -376,7 +367,7 @@ class Agent:
                 return
             if not pid:
                 return
-            if self.inside.reaped(pid, status) or self.checks.reaped(pid, status):
+            if self.inside.reaped(pid, status) or self.errands.reaped(pid, status):
                 continue
             self.ranks.reaped(pid, status)
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import socket
 
-from hora.agent import facts, hook, process
-from hora.agent.loop import READ, WRITE
+from hora.agent import facts, hook
+from hora.agent.loop import WRITE
 from hora.agent.stacks import Collection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional, Set
+    from typing import Any, Callable, Dict, List, Optional
 
+    from hora.agent.errands import Errands
     from hora.agent.frames import Header
     from hora.agent.loop import Loop
     from hora.agent.ranks import Ranks
@@ -24,43 +24,19 @@ DIAL_LIMIT = 10.0
 
 
 class Checks:
-    def __init__(self, loop: Loop, reply: Callable[..., Any], ranks: Ranks, folder: str) -> None:
+    def __init__(
+        self, loop: Loop, reply: Callable[..., Any], ranks: Ranks, errands: Errands, folder: str
+    ) -> None:
         self._loop = loop
         self._reply = reply
         self._ranks = ranks
+        self._errands = errands
         self._folder = folder
         self._server: Optional[socket.socket] = None
-        self._asking: Set[int] = set()
-
-    def reaped(self, pid: int, _status: int) -> bool:
-        if pid not in self._asking:
-            return False
-        self._asking.discard(pid)
-        return True
-
-    # --- facts: asking programs for their versions takes seconds, so a child does it ---
 
     def facts(self, names: List[str], done: Callable[[Dict[str, Any]], None]) -> None:
-        reader, writer = os.pipe()
-
-        def child() -> int:
-            os.write(writer, json.dumps(facts.check(names)).encode())
-            return 0
-
-        self._asking.add(process.fork_child("hora-check", child))
-        os.close(writer)
-        parts: List[bytes] = []
-
-        def ready(_events: int) -> None:
-            part = os.read(reader, 1 << 16)
-            if part:
-                parts.append(part)
-                return
-            self._loop.unwatch(reader)
-            os.close(reader)
-            done(json.loads(b"".join(parts) or b"{}"))
-
-        self._loop.watch(reader, READ, ready)
+        """Asking programs for their versions takes seconds."""
+        self._errands.run("hora-check", lambda: facts.check(names), lambda found: done(found or {}))
 
     # --- stacks ---
 

@@ -74,9 +74,19 @@ for name in sys.argv[1:]:
 def _python(
     python: str, packages: Sequence[str], env: Mapping[str, str] | None, cwd: str | None
 ) -> dict[str, Any]:
+    if not packages and _is_ours(python, env):
+        return {"python": ".".join(str(part) for part in sys.version_info[:3])}
     text = _output([python, "-c", _ASK, *packages], env, cwd) or ""
     lines = (line.split(" ") for line in text.splitlines())
     return {words[1]: words[2] for words in lines if len(words) == 3 and words[0] == "hora"}
+
+
+def _is_ours(python: str, env: Mapping[str, str] | None) -> bool:
+    """Whether the job's interpreter is the one that runs us: then nothing needs to be started."""
+    import shutil
+
+    found = shutil.which(python, path=None if env is None else env.get("PATH"))
+    return found is not None and os.path.realpath(found) == os.path.realpath(sys.executable)
 
 
 def _output(command: Sequence[str], env: Mapping[str, str] | None, cwd: str | None = None) -> str | None:

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict
 
-LIMIT = 8.0  # for an agent to end its ranks after the keeper was asked to end
+LIMIT = 8.0  # for an agent to end its ranks after the keeper was asked to end; with `own_end`, on top of their grace
 
 
 def main() -> int:
@@ -64,7 +64,9 @@ class Host:
         """The agent ends its ranks first; should it hang, the sweep ends them."""
         self.asked_to_end = True
         self._signal(signal.SIGTERM)
-        self.loop.after(LIMIT, lambda: self._signal(signal.SIGKILL))
+        config = self.kept.config
+        grace = config.get("grace", 30.0) if config.get("own_end") else 0.0
+        self.loop.after(grace + LIMIT, lambda: self._signal(signal.SIGKILL))
 
     def _signal(self, number: int) -> None:
         if self.kept.pid:

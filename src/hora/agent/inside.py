@@ -1,4 +1,4 @@
-"""exec and shell: a process beside a rank, with the rank's environment and folder, over the link."""
+"""Streams between clients and this host, over the link: commands and shells beside a rank, copies, connections."""
 
 from __future__ import annotations
 
@@ -9,216 +9,179 @@ import struct
 import termios
 from contextlib import ExitStack
 
-from hora.agent import pipes, proc, process
-from hora.agent.loop import READ, WRITE
+from hora.agent import proc, process
+from hora.agent.stream import Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, List, Optional, Tuple
+    from typing import Callable, Dict, List, Tuple
 
     from hora.agent.frames import Header
     from hora.agent.loop import Loop
-    from hora.agent.ranks import Ranks
+    from hora.agent.ranks import Rank, Ranks
 
-CHUNK = 64 << 10
-WINDOW = 1 << 20  # bytes on the way to a client; one that reads no more must not fill our memory
 HANGUP_PAUSE = 2.0
 
 
-class Session:
-    """One exec or shell."""
-
-    def __init__(self, number: int, pid: int, stdin: int, outputs: Dict[int, bool]) -> None:
-        self.number = number
-        self.pid = pid
-        self.stdin = stdin  # -1 once closed
-        self.outputs = outputs  # each with whether it is stderr; a terminal is its own only output
-        self.tty = stdin in outputs
-        self.unwritten = bytearray()
-        self.end_of_input = False
-        self.unread = 0  # bytes that the client has not read yet
-        self.status: Optional[int] = None
-
-
 class Inside:
-    def __init__(self, loop: Loop, reply: Callable[..., bool], ranks: Ranks, cwd: str) -> None:
+    def __init__(self, loop: Loop, reply: Callable[..., bool], ranks: Ranks, address: str) -> None:
         self._loop = loop
         self._reply = reply
         self._ranks = ranks
-        self._cwd = cwd
-        self._sessions: Dict[int, Session] = {}
+        self._address = address  # of this host, where the place knows it
+        self._streams: Dict[int, Stream] = {}
 
     def pids(self) -> List[int]:
-        return [session.pid for session in self._sessions.values()]
+        return [stream.pid for stream in self._streams.values() if stream.pid]
 
     def frame(self, header: Header, body: bytes) -> None:
-        """What a client has said, unread by the lead: whatever it is, it ends at most its own session."""
+        """What a client has said, unread by the lead: whatever it is, it ends at most its own stream."""
         number = header.get("id", 0)
         try:
             self._frame(number, header, body)
         except Exception as problem:  # noqa: BLE001
             text = f"{header['t']!r} can't be done like that: {problem!r}"
             self._reply({"t": "error", "id": number, "message": text})
-            session = self._sessions.get(number)
-            if session is not None:  # for its client the stream has ended
-                self._hang_up(session)
+            stream = self._streams.get(number)
+            if stream is not None:  # for its client it has ended
+                self._hang_up(stream)
 
     def _frame(self, number: int, header: Header, body: bytes) -> None:
         kind = header["t"]
-        if kind == "exec":
-            self._exec(number, header)
+        if kind in ("exec", "get", "put"):
+            self._beside_a_rank(number, header)
             return
-        session = self._sessions.get(number)
-        if session is None:
+        if kind == "dial":
+            self._dial(number, header)
+            return
+        stream = self._streams.get(number)
+        if stream is None:
             return  # it has ended meanwhile
         if kind == "stdin":
-            self._input(session, body, bool(header.get("end")))
+            stream.input(body, bool(header.get("end")))
         elif kind == "took":
-            session.unread -= header["bytes"]
-            self._watch(session)
-        elif kind == "resize" and session.tty:
-            _set_size(session.stdin, header["rows"], header["cols"])
-        elif kind == "signal":
-            process.signal_group(session.pid, header["signal"])
+            stream.took(header["bytes"])
+        elif kind == "resize" and stream.tty:
+            _set_size(stream.stdin, header["rows"], header["cols"])
+        elif kind == "signal" and stream.pid:
+            process.signal_group(stream.pid, header["signal"])
+        elif kind == "signal":  # of a client that has left
+            self._forget(number)
 
     # --- starting ---
 
-    def _exec(self, number: int, header: Header) -> None:
+    def _beside_a_rank(self, number: int, header: Header) -> None:
         rank = self._ranks.by_label.get(header["label"])
         if rank is None:
             self._reply({"t": "error", "id": number, "message": f"{header['label']} has not started yet"})
             return
-        env = dict(rank.env)
-        env["TERM"] = header.get("term") or env.get("TERM", "dumb")
-        argv = header["argv"] or _shell(env)
+        start = self._exec if header["t"] == "exec" else self._copy
         try:
-            path = process.find(argv[0], env, self._cwd)
-            session = self._start(number, path, argv, env, header)
+            stream = start(number, rank, header)
         except (process.CannotStart, OSError) as problem:
             code = getattr(problem, "code", process.NOT_EXECUTABLE)
             self._reply({"t": "error", "id": number, "message": str(problem), "code": code})
             return
-        self._sessions[number] = session
-        self._watch(session)
+        self._streams[number] = stream
+        stream.watch()
 
-    def _start(self, number: int, path: str, argv: List[str], env: Dict[str, str], header: Header) -> Session:
+    def _exec(self, number: int, rank: Rank, header: Header) -> Stream:
+        env, cwd = dict(rank.env), rank.cwd
+        env["TERM"] = header.get("term") or env.get("TERM", "dumb")
+        argv = header.get("argv") or _shell(env)
+        path = process.find(argv[0], env, cwd)
+        if not header.get("tty"):
+            return self._piped(
+                number,
+                lambda ends: process.spawn(path, argv, env, cwd, ends[1], stdin=ends[0], errors=ends[2]),
+            )
         with ExitStack() as theirs, ExitStack() as ours:  # ours: unless it can't be started
-            if header.get("tty"):
-                master, slave = _closed_by(ours, theirs, os.openpty())
-                _set_size(master, header.get("rows") or 24, header.get("cols") or 80)
-                pid = process.spawn(path, argv, env, self._cwd, slave, stdin=slave, terminal=True)
-                session = Session(number, pid, master, {master: False})
-            else:
-                stdin, in_reader = _closed_by(ours, theirs, os.pipe()[::-1])
-                out, out_writer = _closed_by(ours, theirs, os.pipe())
-                err, err_writer = _closed_by(ours, theirs, os.pipe())
-                pid = process.spawn(
-                    path, argv, env, self._cwd, out_writer, stdin=in_reader, errors=err_writer
-                )
-                session = Session(number, pid, stdin, {out: False, err: True})
+            master, slave = _closed_by(ours, theirs, os.openpty())
+            _set_size(master, header.get("rows") or 24, header.get("cols") or 80)
+            pid = process.spawn(path, argv, env, cwd, slave, stdin=slave, terminal=True)
             ours.pop_all()
-        for end in {session.stdin, *session.outputs}:
-            os.set_blocking(end, False)
-        return session
+        return Stream(self._loop, self._reply, number, pid, master, {master: False})
 
-    # --- streams ---
+    def _copy(self, number: int, rank: Rank, header: Header) -> Stream:
+        """`get` and `put`: a child of ours reads and writes files, so no image needs a tool for it."""
+        path = header["path"]
+        if path == "~" or path.startswith("~/"):
+            path = rank.env.get("HOME", "/") + path[1:]
 
-    def _watch(self, session: Session) -> None:
-        """What can go on: reading while the client does, writing while there is something to write."""
-        reads = READ if session.unread < WINDOW else 0
-        for fd in {*session.outputs, session.stdin} - {-1}:
-            writes = WRITE if fd == session.stdin and session.unwritten else 0
-            events = (reads if fd in session.outputs else 0) | writes
-            self._loop.watch(fd, events, lambda events, fd=fd: self._ready(session, fd, events))  # type: ignore[misc]
+        def work() -> int:
+            from hora.agent import copying
 
-    def _ready(self, session: Session, fd: int, events: int) -> None:
-        if events & WRITE:
-            self._write(session)
-        if events & READ and fd in session.outputs:
-            self._output(session, fd)
+            if header["t"] == "get":
+                return copying.give(path)
+            return copying.take(path, header["base"])
 
-    def _output(self, session: Session, fd: int) -> int:
-        """Pass on what is there; how many bytes that were, at most CHUNK."""
-        try:
-            data = os.read(fd, CHUNK)
-        except BlockingIOError:
-            return 0
-        except OSError:  # the other end of a terminal is gone
-            data = b""
-        if data:
-            self._reply({"t": "data", "id": session.number, "error": session.outputs[fd]}, data)
-            session.unread += len(data)
-            if session.unread >= WINDOW:
-                self._watch(session)
-            return len(data)
-        del session.outputs[fd]
-        self._loop.unwatch(fd)
-        if fd != session.stdin:
-            os.close(fd)
-        return 0
+        return self._piped(number, lambda ends: process.spawn_work("hora-copy", work, rank.cwd, *ends))
 
-    def _input(self, session: Session, data: bytes, end: bool) -> None:
-        session.unwritten += data
-        session.end_of_input = session.end_of_input or end
-        self._write(session)
+    def _piped(self, number: int, start: Callable[[List[int]], int]) -> Stream:
+        """`start` gets stdin, stdout and stderr of the process to be, and returns its number."""
+        with ExitStack() as theirs, ExitStack() as ours:
+            stdin, in_reader = _closed_by(ours, theirs, os.pipe()[::-1])
+            out, out_writer = _closed_by(ours, theirs, os.pipe())
+            err, err_writer = _closed_by(ours, theirs, os.pipe())
+            pid = start([in_reader, out_writer, err_writer])
+            ours.pop_all()
+        return Stream(self._loop, self._reply, number, pid, stdin, {out: False, err: True})
 
-    def _write(self, session: Session) -> None:
-        if session.stdin < 0:
-            return
-        before = len(session.unwritten)
-        try:
-            while session.unwritten:
-                del session.unwritten[: os.write(session.stdin, session.unwritten)]
-        except BlockingIOError:
-            pass
-        except OSError:
-            session.unwritten.clear()  # it reads no more
-        if before != len(session.unwritten):
-            self._reply({"t": "took", "id": session.number, "bytes": before - len(session.unwritten)})
-        if session.end_of_input and not session.unwritten and not session.tty:
-            self._loop.unwatch(session.stdin)
-            os.close(session.stdin)
-            session.stdin = -1
-        self._watch(session)
+    def _dial(self, number: int, header: Header) -> None:
+        from hora.agent.dial import Dial
+        from hora.agent.stream import Dialled
+
+        def done(sock: object, problem: str) -> None:
+            if problem:
+                message = f"nothing answers at port {header['port']} beside {header['label']}: {problem}"
+                self._reply({"t": "error", "id": number, "message": message})
+                return
+            stream = Dialled(self._loop, self._reply, number, sock, lambda: self._hung_up(number))  # type: ignore[arg-type]
+            self._streams[number] = stream
+            self._reply({"t": "dialled", "id": number})
+            stream.watch()
+
+        Dial(self._loop, int(header["port"]), self._address, done)
 
     # --- ending ---
 
     def reaped(self, pid: int, status: int) -> bool:
-        for session in self._sessions.values():
-            if session.pid == pid:
-                session.status = status
-                self._finish_soon(session)
-                return True
-        return False
+        stream = next((stream for stream in self._streams.values() if stream.pid == pid), None)
+        if stream is None:
+            return False
+        stream.status = status
+        self._loop.after(0.0, lambda: self._finish(stream))
+        return True
 
-    def _finish_soon(self, session: Session) -> None:
-        self._loop.after(0.0, lambda: self._finish(session))
+    def _finish(self, stream: Stream) -> None:
+        stream.close()
+        del self._streams[stream.number]
+        code, number = process.exit_of(stream.status or 0)
+        self._reply({"t": "exited", "id": stream.number, "code": code, "signal": number})
 
-    def _finish(self, session: Session) -> None:
-        """It has ended: what it wrote is still in the pipes; a child that keeps one is not waited for."""
-        for fd in list(session.outputs):
-            left = pipes.waiting(fd)  # what that child goes on writing must not keep us here
-            while left > 0 and fd in session.outputs:
-                left -= self._output(session, fd)
-        del self._sessions[session.number]
-        for fd in {*session.outputs, session.stdin} - {-1}:
-            self._loop.unwatch(fd)
-            os.close(fd)
-        code, number = process.exit_of(session.status or 0)
-        self._reply({"t": "exited", "id": session.number, "code": code, "signal": number})
+    def _hung_up(self, number: int) -> None:
+        if number in self._streams:
+            self._forget(number)
+            self._reply({"t": "exited", "id": number, "code": 0, "signal": None})
+
+    def _forget(self, number: int) -> None:
+        self._streams.pop(number).close()
 
     def close_all(self) -> None:
         """The link or the run has ended: nobody looks any more."""
-        for session in list(self._sessions.values()):
-            self._hang_up(session)
+        for stream in list(self._streams.values()):
+            self._hang_up(stream)
 
-    def _hang_up(self, session: Session) -> None:
-        process.signal_group(session.pid, signal.SIGHUP)
-        self._loop.after(HANGUP_PAUSE, lambda: self._kill(session))
+    def _hang_up(self, stream: Stream) -> None:
+        if not stream.pid:
+            self._forget(stream.number)
+            return
+        process.signal_group(stream.pid, signal.SIGHUP)
+        self._loop.after(HANGUP_PAUSE, lambda: self._kill(stream))
 
-    def _kill(self, session: Session) -> None:
-        if session.status is None:  # else its number may be another's by now
-            _kill_tree(session.pid)
+    def _kill(self, stream: Stream) -> None:
+        if stream.status is None:  # else its number may be another's by now
+            _kill_tree(stream.pid)
 
 
 def _shell(env: Dict[str, str]) -> List[str]:

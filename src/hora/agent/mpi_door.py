@@ -35,7 +35,7 @@ class MpiDoor:
         ranks: Ranks,
         folder: str,
         environment: Callable[[Dict[str, Any]], Dict[str, str]],
-        cwd: str,
+        cwd: Callable[[], str],
     ) -> None:
         self.path = os.path.join(folder, "door")
         self._folder = folder
@@ -103,9 +103,9 @@ class MpiDoor:
 
     def _let_in(self, caller: rank_door.Caller, order: Dict[str, Any], pid: int) -> None:
         rank = Rank(order["label"], order["member"], order["number"], order["attempt"])
-        rank.env = self._environment(order)
+        rank.env, rank.cwd = self._environment(order), self._cwd()
         try:
-            process.find(order["argv"][0], rank.env, self._cwd)
+            process.find(order["argv"][0], rank.env, rank.cwd)
         except process.CannotStart as problem:
             self._ranks.refuse(rank, str(problem), problem.code)
             self._answer(caller, {"error": str(problem), "code": problem.code}, -1)
@@ -117,7 +117,7 @@ class MpiDoor:
             self._loop.watch(pidfd, READ, lambda _events: self._ended(rank, pidfd))
         else:
             self._look(rank, proc.start_time(pid))
-        self._answer(caller, {"argv": order["argv"], "env": rank.env, "cwd": self._cwd}, writer)
+        self._answer(caller, {"argv": order["argv"], "env": rank.env, "cwd": rank.cwd}, writer)
         os.close(writer)
 
     def _answer(self, caller: rank_door.Caller, message: Dict[str, Any], fd: int) -> None:

@@ -13,10 +13,11 @@ from hora.agent import proc, room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, NoReturn, Optional, Sequence, Tuple
+    from typing import Any, Callable, Dict, NoReturn, Optional, Sequence, Tuple
 
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
+TOLD_TO_GO = 143  # a part of Hora whose host or pod is going, while the run is not
 # Handled or ignored by us; a program expects them as the system sets them.
 _HANDLED = (
     signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGQUIT, signal.SIGXFSZ,
@@ -133,21 +134,7 @@ def _child(
 ) -> NoReturn:
     code = NOT_EXECUTABLE
     try:
-        os.setsid()
-        proc.die_with_parent(signal.SIGKILL)
-        if os.getppid() != parent:  # killed before it could be asked
-            os._exit(code)
-        signal.set_wakeup_fd(-1)
-        for number in _HANDLED:
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        stdin = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
-        os.dup2(stdin, 0)
-        os.dup2(outputs[0], 1)
-        os.dup2(outputs[1], 2)
-        if terminal:
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        os.chdir(cwd)
+        _settle(cwd, outputs, stdin, terminal, parent)
         _exec(path, argv, env)
     except BaseException as error:  # noqa: BLE001 - whatever it is, a fork must not return into its parent
         if isinstance(error, OSError) and error.errno == errno.ENOENT:
@@ -155,6 +142,45 @@ def _child(
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         message = f"hora: {argv[0]!r} can't be started: {reason}\n"
         os.write(2, message.encode("utf-8", "surrogateescape"))
+    finally:
+        os._exit(code)
+
+
+def _settle(cwd: str, outputs: Tuple[int, int], stdin: Optional[int], terminal: bool, parent: int) -> None:
+    """In a new child: a session of its own, its streams, its folder; it goes when its parent goes."""
+    os.setsid()
+    proc.die_with_parent(signal.SIGKILL)
+    if os.getppid() != parent:  # killed before it could be asked
+        os._exit(NOT_EXECUTABLE)
+    signal.set_wakeup_fd(-1)
+    for number in _HANDLED:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    stdin = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
+    os.dup2(stdin, 0)
+    os.dup2(outputs[0], 1)
+    os.dup2(outputs[1], 2)
+    if terminal:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    os.chdir(cwd)
+
+
+def spawn_work(name: str, work: Callable[[], int], cwd: str, stdin: int, output: int, errors: int) -> int:
+    """Like `spawn`, for a part of Hora itself; what `work` returns is its exit code."""
+    parent = os.getpid()
+    before, pid = _fork()
+    if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return pid
+    code = 1
+    try:
+        _settle(cwd, (output, errors), stdin, False, parent)
+        folder = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
+        os.closerange(3, max(map(int, os.listdir(folder))) + 1)  # links and pipes are the agent's alone
+        proc.set_name(name)
+        code = work()
+    except BaseException as error:  # noqa: BLE001 - a fork must not return into its parent
+        os.write(2, f"hora: {error}\n".encode("utf-8", "surrogateescape"))
     finally:
         os._exit(code)
 

@@ -38,6 +38,7 @@ class Rank:
         self.stopped = False
         self.ended_at = 0.0  # set before the rest is known where somebody else reaps it
         self.env: Dict[str, str] = {}  # what it was given: exec and shell get the same
+        self.cwd = ""
 
     @property
     def key(self) -> str:
@@ -76,7 +77,7 @@ class Ranks:
 
     def start(self, order: Dict[str, Any], env: Dict[str, str], cwd: str) -> None:
         rank = Rank(order["label"], order["member"], order["number"], order["attempt"])
-        rank.env = env
+        rank.env, rank.cwd = env, cwd
         self.by_label[rank.label] = rank
         self._over = False
         try:

@@ -18,21 +18,30 @@ from hora.state import RunStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict
+    from typing import Any, Callable, Dict
 
 BACKLOG = 1024  # a thousand agents dial in the same second
 
 
 def main() -> int:
     config: Dict[str, Any] = json.loads(sys.stdin.buffer.read())
+    return serve(config, _say)
+
+
+def serve(config: Dict[str, Any], listening: Callable[[socket.socket], None] = lambda server: None) -> int:
+    """Until the run has ended and everybody has left; `listening` is called once agents can dial."""
     os.makedirs(config["folder"], mode=0o700, exist_ok=True)
     server = listen(config["listen"][0], config["listen"][1])
     if _ended(config["folder"]):
-        _say(server)
+        listening(server)
         return 0
     lead = Lead(config)
     lead.links.listen(server, tls.lead_context(config["identity"]))
-    _say(server)
+    if "handout" in config:
+        from hora.agent.lead.handout import Handout
+
+        Handout(lead.loop, listen("", config["handout"]["port"]), config["handout"]["path"])
+    listening(server)
     return lead.run()
 
 

@@ -74,6 +74,9 @@ class Board:
         self._phases[member] = phase
         self._notes[member] = note
 
+    def note(self, member: str, text: str) -> None:
+        self._notes[member] = text
+
     def unhosted(self) -> List[str]:
         return [member for member, host in self._hosts.items() if host is None]
 

@@ -73,6 +73,7 @@ class Client:
         self.channel = channel
         self.owner = owner
         self.watching: Optional[int] = None
+        self.holding = False  # it wants the lead to stay when the run has ended
         self.said = 0  # how many of the lead's sayings it has
         self.subscriptions: List[Subscription] = []
         self.forwards: Dict[int, Any] = {}  # streams (exec, shell) by request id
@@ -87,7 +88,7 @@ class Client:
     @property
     def satisfied(self) -> bool:
         """It has all it asked for."""
-        return all(item.done for item in self.subscriptions) and not self.channel.pending
+        return not self.holding and all(item.done for item in self.subscriptions) and not self.channel.pending
 
     def reply(self, number: int, kind: str, body: bytes = b"", **values: Any) -> None:
         self.channel.send({"t": kind, "id": number, **values}, body)
@@ -117,10 +118,12 @@ class Control:
             "output": self._output,
             "unoutput": self._unoutput,
             "detach": self._detach,
+            "hold": self._hold,
         }
         self.over = False
         self.on_owner_left: Callable[[], None] = lambda: None
         self.on_left: Callable[[Client], None] = lambda client: None
+        self.on_output: Callable[[], None] = lambda: None
         self.sayings: List[str] = []
         self._store = store
         self._state = status
@@ -159,9 +162,14 @@ class Control:
         client.owner = False
         client.reply(number, "detached")
 
+    def _hold(self, client: Client, number: int, header: Header, body: bytes) -> None:
+        client.holding = True
+        client.reply(number, "done")
+
     # --- news ---
 
     def new_output(self) -> None:
+        self.on_output()
         for client in list(self.clients):
             if client.subscriptions:
                 client.pump()

@@ -10,12 +10,13 @@ from hora.agent.room import Room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Optional
+    from typing import Any, Dict, List, Optional
 
     from hora.state import RunStatus
 
 STATUS = "status.json"
 RESULTS = "results"
+MESSAGE_LIMIT = 4000  # bytes
 
 
 class Documents:
@@ -47,6 +48,14 @@ class Documents:
         except OSError as problem:
             print(f"lead: nor overwritten: {problem}", file=sys.stderr, flush=True)
 
+    def message(self, path: str, status: RunStatus) -> None:
+        """The verdict for whoever looks at the lead's pod: Kubernetes keeps 4 KiB of it."""
+        try:
+            with open(path, "wb") as file:
+                file.write(shortened(status.to_json(), MESSAGE_LIMIT))
+        except OSError as problem:
+            print(f"lead: the verdict can't be left at {path}: {problem}", file=sys.stderr, flush=True)
+
     def result(self, label: str, piece: bytes, at: int, last: bool) -> None:
         """One piece of a rank's result; what is not whole doesn't count."""
         place = os.path.join(self.folder, RESULTS)
@@ -57,6 +66,33 @@ class Documents:
             file.write(piece)
         if last:
             os.replace(path + ".new", path)
+
+
+def shortened(data: Dict[str, Any], limit: int) -> bytes:
+    """The document in so many bytes: the oldest of the last lines go first, then what is said of each member."""
+    data = json.loads(json.dumps(data))
+    failure = data.get("firstFailure") or {}
+    lines: List[str] = failure.get("lastLines", [])
+    while len(_packed(data)) > limit and lines:
+        if len(lines) > 1:
+            del lines[: max(1, len(lines) // 4)]
+        elif len(lines[0]) > 200:
+            lines[0] = lines[0][:200] + "..."
+        else:
+            lines.clear()
+    for key, least in (("members", []), ("pids", {}), ("notes", []), ("command", [])):
+        if len(_packed(data)) > limit:
+            data[key] = least
+    for key in ("echoes", "ties"):
+        if len(_packed(data)) > limit and failure:
+            failure[key] = failure[key][:3]
+    if len(_packed(data)) > limit:
+        data["reason"] = data["reason"][:1000] + "..."
+    return _packed(data)
+
+
+def _packed(data: Dict[str, Any]) -> bytes:
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
 
 
 def read_results(folder: str) -> Dict[str, bytes]:

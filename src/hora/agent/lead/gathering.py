@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 RING_LIMIT = 20.0  # for an answer; an agent dials for half as long
 
 
-def differences(plan: LaunchPlan, links: List[HostLink]) -> str:
+def differences(plan: LaunchPlan, links: List[HostLink], code: str = "") -> str:
     """One sentence if what must be equal on all hosts is not; empty when all is well."""
+    others = [link for link in links if link.prepared.get("code", "") != code]
+    if others:
+        found = others[0].prepared.get("code") or "none"
+        return (
+            f"the hosts differ in code: {few([link.name for link in others])} came with {found}, not {code}"
+        )
     for name in plan.checks:
         by_value: Dict[str, List[str]] = {}
         for link in links:

@@ -65,6 +65,7 @@ class HostLink:
         self.keeper_pid = 0
         self.facts: Dict[str, Any] = {}
         self.prepared: Dict[str, Any] = {}
+        self.code: Optional[List[Any]] = None  # what it has: number, hash, bytes of the archive
         self.gone = True  # nothing of the current attempt is left there
         self.lost = False
         self.silent_since: Optional[float] = None
@@ -84,6 +85,7 @@ class HostLink:
         self.agent_pid = hello["pid"]
         self.keeper_pid = hello["keeper"]
         self.facts = hello["facts"]
+        self.code = hello.get("code")
         self._number = max(self._number, hello["got"])  # another lead may have given orders before
         if self.incarnation and hello["incarnation"] > self.incarnation:
             self.word_due = hello["journal"][1]

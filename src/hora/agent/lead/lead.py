@@ -12,8 +12,10 @@ from hora.agent import frames
 from hora.agent.lead import judging, sentences, verdict
 from hora.agent.lead.attempt import Attempt
 from hora.agent.lead.board import Board
+from hora.agent.lead.code import Code
 from hora.agent.lead.control import Control
 from hora.agent.lead.documents import Documents
+from hora.agent.lead.ending import Ending
 from hora.agent.lead.limits import Limits
 from hora.agent.lead.links import Links
 from hora.agent.lead.preparing import Preparing
@@ -21,6 +23,8 @@ from hora.agent.lead.rebuild import Rebuild
 from hora.agent.lead.requests import Requests
 from hora.agent.lead.retry import Retry
 from hora.agent.lead.store import Store
+from hora.agent.lead.stream import Stream
+from hora.agent.lead.syncing import Syncing
 from hora.agent.lead.telling import Telling
 from hora.agent.lead.watching import Watching
 from hora.agent.loop import Loop
@@ -29,18 +33,19 @@ from hora.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Set
+    from typing import Any, Dict, Optional, Set
 
     from hora.agent.frames import Header
     from hora.agent.lead.hosts import HostLink
 
-LINGER = 60.0  # for clients that don't have everything yet
 CAUSE_PAUSE = 1.0  # between an echo and the end of all: what it echoes may be about to end
 LEFTOVER_GRACE = 2.0  # for what ranks leave behind after they ended
 
 
 class Lead:
-    """`config`: run {id, name, place, createdAt, command}, plan, folder, same_clock."""
+    """`config`: run {id, name, place, createdAt, command}, plan, folder; same_clock, one_machine;
+    address (where agents of other hosts reach it), stream (the output also on stdout), message (a file for the
+    verdict), code {hash, bytes, parts: files that are the archive when joined}."""
 
     def __init__(self, config: Dict[str, Any], loop: Optional[Loop] = None) -> None:
         self.config = config
@@ -54,7 +59,11 @@ class Lead:
         self.store.on_problem = self.cannot_keep
         self.control = Control(self.store, lambda: self.telling.document().to_json())
         self.control.on_owner_left = self._owner_left
+        self.stream = Stream(self.loop, self.store) if config.get("stream") else None
+        if self.stream is not None:
+            self.control.on_output = self.stream.pump
         self.documents = Documents(self.folder)
+        self.code = Code(self)
         self.links = Links(self)
         self.hosts = self.links.hosts
         self.attempt = Attempt(0, self.plan, self.run_info["id"], self.board)
@@ -67,13 +76,15 @@ class Lead:
         self.ended_at: Optional[float] = None
         self.retry = Retry(self.plan.restarts)
         self.asked_to_stop: Optional[sentences.Stop] = None
-        self._decided = False  # the ranks have: like `fail` and `stop`, whoever comes first gives the verdict
+        self.ranks_decided = False  # like `fail` and `stop`: whoever comes first gives the verdict
         self.watching = Watching(self)
         self.requests = Requests(self)
         self.rebuild = Rebuild(self)
         self.limits = Limits(self)
         self.preparing = Preparing(self)
+        self.syncing = Syncing(self)
         self.telling = Telling(self)
+        self.ending = Ending(self)
 
     def _kept(self) -> int:
         kept: int = self.plan.output * max(1, len(self.board.members))
@@ -89,6 +100,7 @@ class Lead:
         self.limits.begin()
         self.set_phase(state.GATHERING, sentences.gathering(len(self.board.members), []))
         self.limits.of_phase("schedule")
+        self.code.begin()
         self.telling.publish()
         self.links.begin()
         self.loop.run()
@@ -113,7 +125,7 @@ class Lead:
 
     def host_replaced(self, link: HostLink) -> None:
         """Another agent has come in a host's place: what the first one had is no more."""
-        if self.phase == state.CHECKING:
+        if self.phase == state.CHECKING or self.preparing.setting_up:
             self.preparing.prepare(link)
         elif self.phase != state.GATHERING:
             self._agent_lost(link, "a new agent came in its place", time.time())
@@ -121,7 +133,7 @@ class Lead:
 
     def host_went(self) -> None:
         if self.phase in state.ENDED:
-            self._leave_if_done()
+            self.ending.leave_if_done()
 
     def host_lost(self, link: HostLink, why: str) -> None:
         """Nobody will hear of this host again in this attempt."""
@@ -165,6 +177,11 @@ class Lead:
     def _event_alone(self, link: HostLink, header: Header, body: bytes) -> None:
         self.fail(f"{header['why']}, so its ranks were ended", state.ORIGIN_HORA, verdict.EXIT_HORA)
 
+    def _event_leaving(self, link: HostLink, header: Header, body: bytes) -> None:
+        """Its pod is being deleted, evicted or drained: what runs there is given up, whoever ends first."""
+        self._agent_lost(link, header["why"], link.clock.ours(header["at"]))
+        self._advance()
+
     def _event_agentlost(self, link: HostLink, header: Header, body: bytes) -> None:
         link.word_due = None
         if header["incarnation"] >= link.serving:  # else its successor has been given the attempt already
@@ -187,7 +204,7 @@ class Lead:
 
     def take_up(self, started: Set[str], started_at: Optional[float]) -> None:
         """Go on with an attempt that another lead began; hosts that had no start order get it now."""
-        self.preparing.set_up = True
+        self.code.running = next(link.prepared.get("code", "") for link in self.hosts.values())
         self.started_at = started_at or time.time()
         orders = self.attempt.orders(self.attempt.scene(list(self.hosts.values())))
         for name, link in self.hosts.items():
@@ -207,9 +224,10 @@ class Lead:
         self.next_attempt()
 
     def next_attempt(self) -> None:
+        self.syncing.due = False
         self.attempt = Attempt(self.attempt.number + 1, self.plan, self.run_info["id"], self.board)
         self.failure = None
-        self._decided = False
+        self.ranks_decided = False
         self.preparing.begin()
 
     def _event_prepared(self, link: HostLink, header: Header, body: bytes) -> None:
@@ -268,12 +286,12 @@ class Lead:
         """After an end: stop the others, or finish."""
         attempt = self.attempt
         if self.phase in (state.STARTING, state.RUNNING):
-            self._decided = attempt.failed or attempt.succeeded
+            self.ranks_decided = attempt.failed or attempt.succeeded
             if attempt.failed:
                 self._failed(attempt)
             elif attempt.succeeded:
                 helpers = not attempt.over
-                self._stop_ranks("ending what is left", self.plan.limits.grace if helpers else None)
+                self.stop_ranks("ending what is left", self.plan.limits.grace if helpers else None)
         self._over_if_gone()
 
     def _over_if_gone(self) -> None:
@@ -291,9 +309,9 @@ class Lead:
         if first.reset and not attempt.over and not waited:
             self.loop.after(CAUSE_PAUSE, lambda: self._failed(attempt, waited=True))
             return
-        self._stop_ranks(sentences.stopping_after(first), self.plan.limits.grace)
+        self.stop_ranks(sentences.stopping_after(first), self.plan.limits.grace)
 
-    def _stop_ranks(self, why: str, grace: Optional[float], kill: bool = False) -> None:
+    def stop_ranks(self, why: str, grace: Optional[float], kill: bool = False) -> None:
         """`grace` None: the ranks have ended by themselves, only leftovers are to go."""
         self.limits.no_more_of_phase()
         self.watching.pause()
@@ -316,12 +334,14 @@ class Lead:
     def _attempt_over(self) -> None:
         attempt = self.attempt
         if self.exit_code is not None:  # Hora itself ended it
-            self._verdict(state.FAILED, self.reason, self.exit_code, self.origin or state.ORIGIN_HORA)
+            self.ending.verdict(state.FAILED, self.reason, self.exit_code, self.origin or state.ORIGIN_HORA)
             return
-        if self.asked_to_stop is not None and not self._decided:
-            self._verdict(
+        if self.asked_to_stop is not None and not self.ranks_decided:
+            self.ending.verdict(
                 state.STOPPED, self.asked_to_stop.reason, self.asked_to_stop.code, state.ORIGIN_HORA
             )
+            return
+        if self.syncing.take_over():
             return
         if not attempt.failed:
             took = time.time() - (self.started_at or time.time())
@@ -334,10 +354,10 @@ class Lead:
                 seconds=took,
                 attempt=attempt.number,
             )
-            self._verdict(state.SUCCEEDED, reason, 0, state.ORIGIN_JOB)
+            self.ending.verdict(state.SUCCEEDED, reason, 0, state.ORIGIN_JOB)
             return
         judged = judging.judge(attempt.exits)
-        lines = self._last_lines(judged.first.label)
+        lines = self.store.last_lines(judged.first.label, verdict.LAST_LINES, attempt.number)
         text = [line.decode("utf-8", "replace") for line in lines]
         self.failure = verdict.failure(judged, attempt.number, text)
         again, why = self.retry.after(judged.first, self.failure, b"\n".join(lines))
@@ -346,10 +366,7 @@ class Lead:
         if again:
             self.next_attempt()
             return
-        self._verdict(state.FAILED, sentences.failed(self.failure), judged.exit_code, judged.origin)
-
-    def _last_lines(self, label: str) -> List[bytes]:
-        return self.store.last_lines(label, verdict.LAST_LINES, self.attempt.number)
+        self.ending.verdict(state.FAILED, sentences.failed(self.failure), judged.exit_code, judged.origin)
 
     # --- ends from outside ---
 
@@ -367,54 +384,28 @@ class Lead:
         self.retry.give_up()
         if self.phase in (state.GATHERING, state.CHECKING, state.QUEUED) or not self.hosts:
             self.limits.no_more_of_phase()
-            self._verdict(state.STOPPED, asked.reason, asked.code, state.ORIGIN_HORA)
+            self.ending.verdict(state.STOPPED, asked.reason, asked.code, state.ORIGIN_HORA)
             return
-        decided = self._decided or self.exit_code is not None
+        decided = self.ranks_decided or self.exit_code is not None
         why = self.reason if decided else f"stopping: {asked.reason}"
-        self._stop_ranks(why, self.plan.limits.grace, kill=asked.kill)
+        self.stop_ranks(why, self.plan.limits.grace, kill=asked.kill)
 
     def fail(self, reason: str, origin: str, code: int) -> None:
         """Hora, the place or the set-up ends the run, unless its end has been decided already."""
         if self.phase in state.ENDED or self.exit_code is not None:
             return
-        if self._decided or self.asked_to_stop is not None:
+        if self.ranks_decided or self.asked_to_stop is not None:
             self.telling.note_once(reason)
             self.retry.give_up()
             return
         self.exit_code, self.origin = code, origin
         if self.phase == state.GATHERING or all(link.lost or link.gone for link in self.hosts.values()):
-            self._verdict(state.FAILED, reason, code, origin)
+            self.ending.verdict(state.FAILED, reason, code, origin)
             return
-        self._stop_ranks(reason, self.plan.limits.grace)
+        self.stop_ranks(reason, self.plan.limits.grace)
 
     def _owner_left(self) -> None:
         if self.phase in state.ENDED:
-            self._leave_if_done()
+            self.ending.leave_if_done()
         else:
             self.stop(sentences.CLIENT_GONE)
-
-    # --- the verdict ---
-
-    def _verdict(self, phase: str, reason: str, code: int, origin: str) -> None:
-        self.telling.all_dropped()
-        self.exit_code, self.origin = code, origin
-        self.ended_at = time.time()
-        self.phase, self.reason = phase, reason
-        self.limits.end()
-        self.documents.final(self.telling.document())
-        self.control.end()
-        for link in self.hosts.values():
-            link.ask({"t": "over"})
-        self.loop.after(LINGER, self.loop.stop)
-        self._leave_if_done()
-
-    def _leave_if_done(self) -> None:
-        """Agents have left, clients have everything."""
-        if self.phase not in state.ENDED:
-            return
-        if any(link.up for link in self.hosts.values()):
-            return
-        if all(client.satisfied and not client.owner for client in self.control.clients):
-            self.loop.stop()
-        elif not any(client.owner for client in self.control.clients):
-            self.loop.after(0.2, self._leave_if_done)

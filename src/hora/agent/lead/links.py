@@ -119,6 +119,7 @@ class Links:
             channel.send({"t": "over"})
             return
         link.greet(channel, hello)
+        self.lead.code.hello(link)
         if not self.same_clock:
             link.ask(link.clock.ask())
         if new and hello["attempt"]:
@@ -147,6 +148,10 @@ class Links:
             link.clock.answered(header["n"], header["time"])
         elif kind == "beat":
             self.lead.watching.beat(link, header)
+        elif kind == "want":
+            self.lead.code.wanted(link, header)
+        elif kind == "code":
+            self.lead.code.arrived(link, header, body)
         elif kind == "spared":
             self.lead.event(link, header["event"], body)
         elif kind == "gap":
@@ -180,6 +185,7 @@ class Links:
             return
         link.silent_since = self.loop.now()
         self.lead.requests.host_down(link)
+        self.lead.code.down(link)
         self.lead.host_went()
         if self.keeper:
             self._look_for_keeper()

@@ -96,6 +96,9 @@ class Rebuild:
             lead.event(link, header, body)
         if lead.phase in (state.STARTING, state.RUNNING):
             attempt.stopping = False  # this lead has not
+        if lead.syncing.stale and not lead.attempt.failed:
+            lead.syncing.begin()
+            return
         stopped = [label for label, how in lead.attempt.exits.items() if how.stopped]
         if stopped and not lead.attempt.failed:
             lead.fail(sentences.STOPPED_BEFORE, state.ORIGIN_HORA, verdict.EXIT_HORA)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hora import state
 from hora.agent.lead import sentences
 from hora.agent.lead.documents import read_results
+from hora.agent.lead.verdict import EXIT_HORA
 from hora.agent.stacks import Stack
 
 TYPE_CHECKING = False
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     OnProblem = Callable[[HostLink, str], None]
 
 STACK_LIMIT = 10.0
+# Keys without which an agent would err.
+NEEDED: Dict[str, Tuple[str, ...]] = {"get": ("path",), "put": ("path", "base")}
 DOWN = "the link to {} is down just now: try again in a moment"
 ENDED = "{} has left: its run has ended"
 
@@ -32,7 +35,8 @@ class Requests:
         self._again: List[Tuple[HostLink, Callable[[], None]]] = []  # when the link is there again
         lead.control.on_left = self._left
         lead.control.handlers.update(
-            stop=self._stop, stacks=self._stacks, results=self._results, exec=self._exec,
+            where=self._where, stop=self._stop, fail=self._fail, stacks=self._stacks, results=self._results,
+            exec=self._open, get=self._open, put=self._open, dial=self._open,
             stdin=self._forward, took=self._forward, resize=self._forward, signal=self._forward,
         )  # fmt: skip
 
@@ -98,11 +102,20 @@ class Requests:
     def _down(self, link: HostLink) -> str:
         return (ENDED if self.lead.phase in state.ENDED else DOWN).format(link.name)
 
-    # --- stop, results ---
+    # --- where, stop, results ---
+
+    def _where(self, client: Client, number: int, header: Header, body: bytes) -> None:
+        client.reply(number, "where", address=self.lead.config.get("address"))
 
     def _stop(self, client: Client, number: int, header: Header, body: bytes) -> None:
         client.reply(number, "done")
         self.lead.stop(sentences.asked(header))
+
+    def _fail(self, client: Client, number: int, header: Header, body: bytes) -> None:
+        """The client has it from the place that the run will never be whole."""
+        client.reply(number, "done")
+        if self.lead.phase == state.GATHERING:
+            self.lead.fail(str(header["why"]), state.ORIGIN_HORA, EXIT_HORA)
 
     def _results(self, client: Client, number: int, header: Header, body: bytes) -> None:
         for label, data in read_results(self.lead.folder).items():
@@ -164,9 +177,13 @@ class Requests:
     def _unknown(self, label: str, why: str) -> Dict[str, Any]:
         return Stack(label=label, pid=self.lead.board.ranks[label].pid or 0, note=why).to_json()
 
-    # --- exec and shell: a stream between a client and a host ---
+    # --- exec, shell, cp, open: a stream between a client and a host ---
 
-    def _exec(self, client: Client, number: int, header: Header, body: bytes) -> None:
+    def _open(self, client: Client, number: int, header: Header, body: bytes) -> None:
+        if not all(isinstance(header[key], str) for key in NEEDED.get(header["t"], ())):
+            raise TypeError("a path is text")
+        if header["t"] == "dial" and not 0 < int(header["port"]) < 65536:
+            raise ValueError("a port is a number from 1 to 65535")
         label = header.get("label")
         board = self.lead.board
         if not board.knows(label or ""):
@@ -182,8 +199,7 @@ class Requests:
         self._number += 1
         self._streams[self._number] = (client, number, link)
         client.forwards[number] = self._number
-        wanted = {key: header.get(key) for key in ("label", "argv", "tty", "rows", "cols", "term")}
-        if not link.ask({"t": "exec", "id": self._number, **wanted}):
+        if not link.ask({**header, "id": self._number}):
             del self._streams[self._number]
             del client.forwards[number]
             client.reply(number, "error", message=self._down(link))
@@ -202,6 +218,7 @@ class Requests:
 
     def _left(self, client: Client) -> None:
         """The client went away: end what it had open."""
+        self.lead.syncing.left(client)
         for number in client.forwards.values():
             stream = self._streams.pop(number, None)
             if stream is not None:

@@ -82,6 +82,27 @@ def gathering(members: int, missing: List[str]) -> str:
     return f"{members - len(missing)} of {count(members, 'member')} are here; waiting for {few(missing)}"
 
 
+def sending_code(digest: str, done: int, hosts: int) -> str:
+    return f"sending code {digest} to the hosts: {done} of {hosts} have it"
+
+
+def code_on_its_way(at: int, whole: int) -> str:
+    return (
+        "unpacks the code"
+        if at >= whole
+        else f"has {size(at) if at else 'nothing'} of {size(whole)} of the code"
+    )
+
+
+def new_code(digest: str) -> str:
+    what = f"code {digest}" if digest else "new code"
+    return f"{what} has come: stopping the ranks, which start again with it"
+
+
+def again_with(digest: str, attempt: int) -> str:
+    return f"all ranks start again as attempt {attempt}, with {f'code {digest}' if digest else 'the code as it is now'}"
+
+
 def running(ranks: int) -> str:
     return f"{count(ranks, 'rank')} running"
 
@@ -170,6 +191,13 @@ def phase_limit(lead: Any, seconds: float, key: str) -> str:
     if missing:
         return f"{few(missing)} did not come in time ({limit})"
     late = [link.name for link in lead.hosts.values() if not link.prepared]
+    if late and lead.code.missing:
+        return (
+            f"{few(late)} did not get code {lead.code.hash}, which `hora sync` brought: it went with the lead that "
+            f"had it, and no host that is here has it ({limit}). Start the run again, or sync once more"
+        )
+    if late and lead.code.hash:
+        return f"{few(late)} did not get the code and answer the check in time ({limit})"
     if late:
         return f"{few(late)} did not answer the check in time ({limit})"
     waiting = sorted(lead.attempt.expected - set(lead.attempt.began) - set(lead.attempt.exits))

@@ -27,6 +27,8 @@ class Telling:
     def say(self, text: str) -> None:
         """To those who watch just now, and as a note."""
         self.lead.control.say(text)
+        if self.lead.stream is not None:
+            self.lead.stream.say(text)
         self.note(text)
 
     def note(self, text: str) -> None:
@@ -81,6 +83,7 @@ class Telling:
             ended_at=lead.ended_at,
             framework=lead.plan.framework,
             command=tuple(lead.run_info["command"]),
+            code=lead.code.told,
             members=lead.board.document(),
             first_failure=lead.failure,
             notes=tuple(self.notes),

@@ -8,6 +8,8 @@ from hora.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hora.spec import Code, JobSpec
 
 
@@ -22,9 +24,18 @@ def working_folder(spec: JobSpec, run_folder: str) -> str:
         raise
 
 
+def another_clone(git: Sequence[str | None], run_folder: str) -> str:
+    """As the repository is now, beside the clone that the ranks are in."""
+    from hora.places.clone import clone
+    from hora.spec import Code
+
+    code = Code(None, *git)
+    return clone(code, os.path.join(run_folder, f"code-{os.urandom(4).hex()}"))
+
+
 def _working_folder(code: Code | None, run_folder: str) -> str:
     if code is not None and code.git is not None:
-        from hora.places.local.clone import clone
+        from hora.places.clone import clone
 
         return clone(code, os.path.join(run_folder, "code"))
     if code is not None and code.path is not None:

@@ -20,7 +20,18 @@ def remarks(spec: JobSpec) -> tuple[str, ...]:
             f"the job has no ranks, only services ({names}), and this version starts none: give it a command"
         )
     _gpus(spec)
+    _secrets(spec)
     return (*_clone(spec), *_volumes(spec), *_without_effect(spec))
+
+
+def _secrets(spec: JobSpec) -> None:
+    for role in spec.roles:
+        for name, source in role.secrets:
+            if source.secret is not None:
+                raise UsageError(
+                    f"secrets.{name}: the Kubernetes Secret {source.secret!r} can't be read on this machine; "
+                    f"give it with --secret {name}=env:VARIABLE or --secret {name}=file:PATH"
+                )
 
 
 def _clone(spec: JobSpec) -> list[str]:

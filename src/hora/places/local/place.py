@@ -12,18 +12,18 @@ from hora import names, plan, state
 from hora.agent.lead import documents
 from hora.agent.lead.kept import Kept
 from hora.errors import LeadGone, PlaceError, RunNotFound, UsageError
+from hora.places import secrets
 from hora.places.base import Chunk
 from hora.places.connection import Connection
 from hora.places.local import burial, fit, paths
 from hora.places.local.code import working_folder
-from hora.places.local.secrets import secrets_of
 from hora.places.local.warm import take
 from hora.record import replace
 from hora.scene import seats
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from hora.places.base import Submission
@@ -37,20 +37,23 @@ LOOK_AGAIN = 0.01  # seconds between two looks where nobody can tell
 
 class LocalPlace:
     name = "local"
+    options = ()
+    same_disk = True
+    whereabouts: dict[str, str] = {}
 
     # --- submitting ---
 
     def remarks(self, spec: JobSpec) -> tuple[str, ...]:
         return fit.remarks(spec)
 
-    def render(self, submission: Submission) -> str:
+    def render(self, submission: Submission, whole: bool = False) -> str:
         """On this machine nothing is made but processes: the plan says which."""
         return json.dumps(plan.to_data(submission.plan), indent=2)
 
     def submit(self, submission: Submission) -> tuple[str, Connection | None]:
         spec = submission.spec
         submission = replace(submission, notes=(*submission.notes, *self.remarks(spec)))
-        secrets = secrets_of(spec)  # what can be refused is refused before anything is made
+        values = secrets.values(spec)  # what can be refused is refused before anything is made
         run = names.run_id(os.urandom(8))
         socket_path = paths.socket_path(run)
         folder = paths.make_run_folder(f"{spec.name}-{run}")
@@ -65,6 +68,7 @@ class LocalPlace:
             "host": socket.gethostname(),
             "attached": submission.attached,
             "keep": spec.keep,
+            "git": None if spec.code is None or spec.code.git is None else [spec.code.git, spec.code.ref],
         }
         try:
             documents.write_atomically(os.path.join(folder, RUN), json.dumps(info, indent=1).encode())
@@ -76,7 +80,7 @@ class LocalPlace:
             rmtree(folder, ignore_errors=True)
             raise paths.cannot_make(folder, problem) from problem
         warm = take(submission.attached)
-        warm.begin(self._config(submission, info, folder, cwd, secrets))
+        warm.begin(self._config(submission, info, folder, cwd, values))
         if warm.owner is not None:
             return run, Connection(warm.owner)
         self._see_it_begin(run, folder)
@@ -96,7 +100,7 @@ class LocalPlace:
         info: dict[str, Any],
         folder: str,
         cwd: str,
-        secrets: dict[str, dict[str, str]],
+        values: dict[str, dict[str, str]],
     ) -> dict[str, Any]:
         members = list(dict.fromkeys(seat.member for seat in seats(submission.plan)))
         return {
@@ -121,7 +125,8 @@ class LocalPlace:
                 "ports": list(submission.plan.ports),
                 "grace": submission.plan.limits.grace,
                 "cwd": cwd,
-                "secrets": secrets,
+                "code": cwd if submission.spec.code is not None else "",
+                "secrets": values,
             },
         }
 
@@ -172,6 +177,21 @@ class LocalPlace:
 
     def status(self, run: str) -> state.RunStatus:
         return self._status(*self._find(run))
+
+    def explained(self, status: state.RunStatus) -> state.RunStatus:
+        return status
+
+    def watch(self, run: str, changed: Callable[[], None]) -> None:
+        return None
+
+    def hopeless(self, status: state.RunStatus) -> str:
+        return ""
+
+    def stuck(self, status: state.RunStatus) -> bool:
+        return False
+
+    def give_up(self, run: str) -> None:
+        raise PlaceError(f"run {run} has begun: `hora stop {run}` ends it")
 
     def _status(self, folder: str, info: dict[str, Any]) -> state.RunStatus:
         known = _read(os.path.join(folder, documents.STATUS))
@@ -248,6 +268,15 @@ class LocalPlace:
 
     def results(self, run: str) -> dict[str, bytes]:
         return documents.read_results(self.folder(run))
+
+    def fresh_code(self, run: str, folder: str | None) -> str:
+        """Only a clone has to be made anew."""
+        place, info = self._find(run)
+        if folder is not None or not info.get("git"):
+            return folder or ""
+        from hora.places.local.code import another_clone
+
+        return another_clone(info["git"], place)
 
     def delete(self, run: str) -> None:
         folder, info = self._find(run)

@@ -106,6 +106,8 @@ def _measure(
     told = [json.loads(swarm.stdout.readline()) for swarm in swarms if swarm.stdout is not None]
     gathered = min(one["started"] for one in told) - began
     lost = agents * LINES - sum(counted.values())
+    if not counted:
+        raise RuntimeError("no line came at all: did the lead live?")
     return {"gathered": gathered, "seconds": seconds, "cpu": cpu, "memory": memory, "lost": lost}
 
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, measure
+from benchmarks import machine, measure, page
 
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results"
@@ -20,6 +20,9 @@ GROUPS = {"local": ("start", "output", "agents", "command", "ranks", "memory", "
 def main(words: list[str] | None = None) -> int:
     """0 also when a goal is missed: the table says so, and machines differ."""
     options = parse(words)
+    if options.page:
+        (FOLDER / "README.md").write_text(page.page(options.results, GROUPS[options.group]))
+        return 0
     measure.rounds_wanted = options.rounds
     print(machine.line(), flush=True)
     failed = []
@@ -41,6 +44,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(known('local'))}")
     parser.add_argument("--quick", action="store_true", help="one small round: to see that all works")
     parser.add_argument("--rounds", type=int, help="rounds of each (the median counts)")
+    parser.add_argument("--page", action="store_true", help="write benchmarks/README.md, measure nothing")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON files")
     options = parser.parse_args(words)
     unknown = sorted(set(options.names) - set(known(options.group)))

@@ -82,7 +82,7 @@ class Simulated:
 
     def start(self) -> None:
         self.swarm.started = self.swarm.started or time.monotonic()
-        self.tell("started", label=self.label, pid=1)
+        self.tell("started", label=self.label, pid=1, at=time.time())
         for first in range(0, self.swarm.config["lines"], BATCH):
             lines = range(first, min(first + BATCH, self.swarm.config["lines"]))
             text = "".join(f"line {n} of {self.label} {'.' * 70}\n" for n in lines)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import contextmanager
 
 from hora import load, places, state
-from hora.errors import JobFailed, LeadGone, RunEnded, UsageError, WaitTimeout
+from hora.errors import JobFailed, LeadGone, RunEnded, RunNotFound, UsageError, WaitTimeout
 from hora.following import Event, Following
 from hora.load import Loaded, Overrides
+from hora.places import elsewhere
 from hora.places.base import Chunk, Submission
 from hora.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
+    import socket
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
     from typing import Any, TypeVar
@@ -21,12 +24,14 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from hora.agent.stacks import Stack
+    from hora.copying import Copied
     from hora.job_keys import CallKeys, JobKeys
     from hora.places.base import Place
     from hora.places.connection import Connection
     from hora.session import Session
     from hora.spec import JobSpec
     from hora.state import RunStatus
+    from hora.syncing import Synced
 
     T = TypeVar("T")
 
@@ -76,13 +81,28 @@ class Job:
 
         return Submission(self.spec, frameworks.plan(self.spec), self.notes, attached)
 
-    def render(self, on: str = "local") -> str:
-        """What `submit` would make there, as text; nothing is started."""
-        return places.get(on).render(self.submission())
+    def render(
+        self,
+        on: str = places.DEFAULT,
+        whole: bool = False,
+        *,
+        context: str | None = None,
+        namespace: str | None = None,
+    ) -> str:
+        """What `submit` would make there, as text; nothing is started.
+
+        `whole`: with the certificates and secrets that a run on a cluster needs.
+        """
+        place = places.get(on, context=context, namespace=namespace)
+        return place.render(self.submission(), whole)
 
     def __repr__(self) -> str:
         roles = ", ".join(f"{role.name}: {role.replicas} × {role.ranks}" for role in self.spec.roles)
         return f"<Job {self.spec.name} ({self.spec.framework}; {roles})>"
+
+
+STOP_LIMIT = 20.0  # seconds for a lead that is on its way to come
+LOOK_AGAIN = 0.1
 
 
 class Line(Record):
@@ -100,10 +120,14 @@ class Run:
     As a context manager it ends an attached run that still goes on when the block is left.
     """
 
-    def __init__(self, place: Place, run_id: str, owner: Connection | None = None) -> None:
+    def __init__(
+        self, place: Place, run_id: str, owner: Connection | None = None, attached: bool = False
+    ) -> None:
         self.place = place
         self.id = run_id
         self.owner = owner  # while it is open, the run belongs to this process and ends with it
+        self.over = False  # somebody here has followed it to its end
+        self.attached = attached  # as a context manager it ends the run
         self.owner_follows = False  # its connection is lent to a Following
 
     def __repr__(self) -> str:
@@ -182,7 +206,8 @@ class Run:
                 break
         finally:
             following.close()
-        status = self.status()
+        told = following.status
+        status = told if told is not None and told.ended else self.status()
         if check and status.phase != state.SUCCEEDED:
             raise JobFailed(ended(status), status)
         return status
@@ -198,15 +223,42 @@ class Run:
 
         Returns at once; `wait(check=False)` waits.  A run that has ended stays as it is.
         """
-        try:
-            connection = self.connect()
+        until = time.monotonic() + STOP_LIMIT
+        while True:
             try:
-                connection.answer("stop", kill=kill, why=why)
-            finally:
-                connection.close()
-        except LeadGone:
-            if not self.status().ended:
-                raise
+                connection = self.connect()
+                try:
+                    connection.answer("stop", kill=kill, why=why)
+                    return
+                finally:
+                    connection.close()
+            except LeadGone:
+                status = self.status()
+                if status.ended or (status.phase == state.QUEUED and self._taken_back(status, until)):
+                    return
+                if time.monotonic() > until:
+                    raise
+            time.sleep(LOOK_AGAIN)  # its lead is on its way, or goes just now
+
+    def _taken_back(self, status: RunStatus, until: float) -> bool:
+        """A run whose lead waits for something, or does not come, is not waited for: the place takes it back."""
+        if not self.place.whereabouts or not (self.place.stuck(status) or time.monotonic() > until):
+            return False
+        self.place.give_up(self.id)
+        return True
+
+    def sync(self, folder: str | os.PathLike[str] | None = None, restart: bool = False) -> Synced:
+        """Give the run new code, and start its ranks again with it as the next attempt.
+
+        `folder`: another one than the job's.  Where the code's folder is used in place, nothing travels.  Code
+        that hasn't changed changes nothing, unless `restart`.  Returns once the lead has the code: `status().attempt`
+        tells when the ranks have it.  Not charged to `restarts`.
+        """
+        from hora import syncing
+
+        self._must_live()
+        fresh = self.place.fresh_code(self.id, syncing.existing(folder))
+        return syncing.sync(self._lead(), fresh, restart)
 
     def exec(
         self,
@@ -231,6 +283,28 @@ class Run:
             self._must_live(gone)
             raise
 
+    def copy_from(self, source: str, target: str | os.PathLike[str] = ".", rank: int | str = 0) -> Copied:
+        """Copy a file or a folder from beside a rank, by the rules of `cp -r`.
+
+        A relative `source` begins in the rank's folder.  Permissions, times and links are kept.  What is not
+        whole never has its name; PlaceError says why nothing came.
+        """
+        from hora import copying
+
+        return copying.fetch(self._lead(), self.label_of(rank), os.fspath(source), os.fspath(target))
+
+    def copy_to(self, source: str | os.PathLike[str], target: str = ".", rank: int | str = 0) -> Copied:
+        """Copy a file or a folder to the side of a rank; the same rules."""
+        from hora import copying
+
+        return copying.put(self._lead(), self.label_of(rank), os.fspath(source), os.fspath(target))
+
+    def dial(self, port: int, rank: int | str = 0) -> socket.socket:
+        """A socket that is connected to a port beside a rank, wherever that is; PlaceError when nothing answers."""
+        from hora import opening
+
+        return opening.dial(self._lead(), self.label_of(rank), port)
+
     def stacks(self, labels: Sequence[str] | None = None) -> list[Stack]:
         """Where each living rank is just now."""
         from hora.agent.stacks import Stack
@@ -251,6 +325,15 @@ class Run:
         """The lead of an ended run answers for a moment yet, then no more: users shall hear the same."""
         if self.status().ended:
             raise RunEnded(f"run {self.id} has ended: hora status {self.id}; hora logs {self.id}") from why
+
+    def _lead(self) -> Connection:
+        """`connect`, for what needs living ranks."""
+        self._must_live()
+        try:
+            return self.connect()
+        except LeadGone as gone:
+            self._must_live(gone)
+            raise
 
     def results(self) -> dict[str, bytes]:
         """What each rank left in the file $HORA_RESULT, by label."""
@@ -274,11 +357,29 @@ class Run:
     def delete(self) -> None:
         """Forget an ended run and all that is kept of it."""
         self.place.delete(self.id)
+        elsewhere.forget(self.id)
 
     # --- belonging to this process ---
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While this is open the run's lead stays after the end, for up to a minute: for `results` on a
+        cluster, which go with it."""
+        connection = None
+        try:
+            connection = self.connect()
+            connection.ask("hold")
+        except LeadGone:
+            pass  # a short run is over already; on this machine its results are files
+        try:
+            yield
+        finally:
+            if connection is not None:
+                connection.close()
+
     def detach(self) -> None:
         """Let an attached run go on without this process."""
+        self.attached = False
         if self.owner is not None:
             self.owner.answer("detach")
             self._let_go()
@@ -294,7 +395,7 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.owner is None:
+        if not self.attached or self.over:
             return
         interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
         try:
@@ -343,28 +444,66 @@ def _kind(value: object) -> str:
 # --- the functions -----------------------------------------------------------------------------------
 
 
-def submit(job: Job, on: str = "local", attached: bool = False) -> Run:
+def submit(
+    job: Job,
+    on: str = places.DEFAULT,
+    attached: bool = False,
+    *,
+    context: str | None = None,
+    namespace: str | None = None,
+) -> Run:
     """Start a job on a place; returns at once.
 
-    The run goes on when this process ends.  With `attached` it ends with it: use it as a context manager,
-    or `wait` for it.
+    The run goes on when this process ends.  With `attached` it ends with it (on this machine): use it as a
+    context manager, or `wait` for it.  `context` and `namespace`: which cluster, and where in it.
     """
+    return start(job, places.get(on, context=context, namespace=namespace), attached)
+
+
+def start(job: Job, place: Place, attached: bool) -> Run:
+    """`submit` for who has the place already."""
     if not isinstance(job, Job):
         raise UsageError(f"hora.submit takes a job, as hora.Job(command=['true']), got {_kind(job)}")
-    place = places.get(on)
-    run_id, owner = place.submit(job.submission(attached))
-    return Run(place, run_id, owner)
+    return begin(job.submission(attached), place)
 
 
-def get_run(name: str, on: str = "local") -> Run:
-    """The run with that id, the beginning of it, or the newest one of the job with that name."""
-    place = places.get(on)
-    return Run(place, place.find(name))
+def begin(submission: Submission, place: Place) -> Run:
+    run_id, owner = place.submit(submission)
+    if place.whereabouts:
+        elsewhere.remember(run_id, submission.spec.name, place.name, place.whereabouts, submission.spec.code)
+    return Run(place, run_id, owner, submission.attached)
 
 
-def list_runs(on: str = "local") -> list[RunStatus]:
+def get_run(
+    name: str, on: str | None = None, *, context: str | None = None, namespace: str | None = None
+) -> Run:
+    """The run with that id, the beginning of it, or the newest one of the job with that name.
+
+    Without `on`: a run on this machine, else one that was started from here on another place.
+    """
+    if on is not None or context is not None or namespace is not None:
+        place = places.get(on or places.DEFAULT, context=context, namespace=namespace)
+        return Run(place, place.find(name))
+    place = places.get(places.DEFAULT)
+    try:
+        return Run(place, place.find(name))
+    except RunNotFound:
+        known = elsewhere.find(name)
+        if known is None:
+            raise
+    place = places.get(known.place, **dict(known.options))
+    try:
+        return Run(place, place.find(known.run))
+    except RunNotFound:
+        elsewhere.forget(known.run)
+        raise
+
+
+def list_runs(
+    on: str = places.DEFAULT, *, context: str | None = None, namespace: str | None = None
+) -> list[RunStatus]:
     """All runs that are known, oldest first."""
-    return places.get(on).list()
+    return places.get(on, context=context, namespace=namespace).list()
 
 
 def call(
@@ -373,6 +512,8 @@ def call(
     workers: int = 1,
     on: str = "local",
     echo: bool = True,
+    context: str | None = None,
+    namespace: str | None = None,
     **keys: Unpack[CallKeys],
 ) -> list[T]:
     """Run `function(*arguments)` on every rank and return the results in rank order.
@@ -384,7 +525,8 @@ def call(
     """
     from hora import calling
 
-    return calling.call(function, arguments, workers, on, echo, dict(keys))
+    where = {"context": context, "namespace": namespace}
+    return calling.call(function, arguments, workers, on, echo, dict(keys), where)
 
 
 __all__ = [

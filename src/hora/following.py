@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hora.api import Run
+    from hora.places.base import Place, Watch
     from hora.places.connection import Connection
     from hora.state import RunStatus
 
-LOOK_AGAIN = 0.1  # seconds between looks at a run whose lead is gone and whose keeper is tidying up
+LOOK_AGAIN = 0.1  # seconds between looks at a run whose lead is gone, at first
+LONGEST_PAUSE = 1.0
+MOMENT = 0.3  # that a run may wait before its place is asked why
 AT_ONCE = 64  # chunks of kept output
 
 
@@ -29,6 +32,38 @@ class Event(Record):
     status: RunStatus | None = None
     said: str = ""
     chunk: Chunk | None = None
+
+
+class Waits:
+    """What the place knows of a run that isn't whole yet; it is asked once the run has waited for a moment."""
+
+    def __init__(self, place: Place, run: str) -> None:
+        self._place = place
+        self._run = run
+        self._began = time.monotonic()
+        self._watch: Watch | None = None
+        self._changed = False
+
+    def news(self, status: RunStatus) -> bool:
+        """Whether the place may know more than when it was last asked."""
+        if status.phase not in (state.QUEUED, state.GATHERING):
+            self.close()
+            return False
+        if self._watch is None and time.monotonic() - self._began > MOMENT:
+            self._watch = self._place.watch(self._run, self._note)
+        changed, self._changed = self._changed, False
+        return changed
+
+    def explained(self, status: RunStatus) -> RunStatus:
+        return status if self._watch is None else self._place.explained(status)
+
+    def _note(self) -> None:
+        self._changed = True
+
+    def close(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
 
 
 class Following:
@@ -52,6 +87,7 @@ class Following:
         self._watch = self._subscription = 0  # numbers of our requests
         self._kept: Iterator[Chunk] | None = None  # what is read without a lead
         self._connection: Connection | None = None
+        self._waits = Waits(run.place, run.id)
         self._connect()
 
     def _connect(self) -> None:
@@ -82,8 +118,11 @@ class Following:
         if self._connection is None:
             return self._without_lead(timeout)
         found = [event for item in self._connection.frames(timeout) for event in self._told(*item)]
+        if self.status is not None and self._waits.news(self.status):
+            self.status = self._waits.explained(self.status)
+            found.append(Event(status=self.status))
         if self.status is not None and self.status.ended and self._ended_output:
-            self.done = True
+            self.done = self.run.over = True
             self._lost()
         elif self._connection is not None and self._connection.closed:
             self._lost()
@@ -94,7 +133,7 @@ class Following:
         if number not in (self._watch, self._subscription):
             return []  # of somebody who followed before us on the owner's connection
         if kind == "status":
-            self.status = state.RunStatus.from_json(header["status"])
+            self.status = self._waits.explained(state.RunStatus.from_json(header["status"]))
             return [Event(status=self.status)]
         if kind == "say":
             return [Event(said=header["text"])]
@@ -108,6 +147,7 @@ class Following:
 
     def close(self) -> None:
         """Listen no more.  The owner's connection stays: the run would end with it."""
+        self._waits.close()
         connection, self._connection = self._connection, None
         if connection is None:
             return
@@ -130,30 +170,47 @@ class Following:
         if connection is self.run.owner:
             self.run.owner, self.run.owner_follows = None, False
 
+    @property
+    def hopeless(self) -> str:
+        """Why the run will never begin; empty while it may."""
+        return "" if self.status is None else self.run.place.hopeless(self.status)
+
     # --- without a lead ---
 
     def _without_lead(self, timeout: float | None) -> list[Event]:
-        """The lead has ended or was killed: what is kept tells the rest."""
-        if self._kept is None and not self._has_ended(timeout):
-            return []
+        """The lead can't be reached, was killed or has ended: what the place tells, then what is kept."""
         if self._kept is None:
-            self._kept = self._rest()
+            news = self._look(timeout)
+            if self._kept is None:
+                return news
         found = [Event(chunk=chunk) for chunk in islice(self._kept, AT_ONCE)]
         if len(found) < AT_ONCE:
-            self.done = True
+            self.done = self.run.over = True
             if self.status != self._told_last:
                 found.append(Event(status=self.status))
         return found
 
-    def _has_ended(self, timeout: float | None) -> bool:
+    def _look(self, timeout: float | None) -> list[Event]:
+        """Until there is a lead again, news, or the end."""
         until = None if timeout is None else time.monotonic() + timeout
-        self._told_last, self.status = self.status, self.run.status()
-        while not self.status.ended:
+        pause = LOOK_AGAIN
+        while True:
+            self._connect()
+            if self._connection is not None:
+                return []
+            status = self.run.status()
+            self._waits.news(status)
+            if status.ended:
+                self._told_last, self.status = self.status, status
+                self._kept = self._rest()
+                return []
+            if status != self.status:
+                self.status = status
+                return [Event(status=status)]
             if until is not None and time.monotonic() >= until:
-                return False
-            time.sleep(LOOK_AGAIN)  # nobody is left who could tell
-            self.status = self.run.status()
-        return True
+                return []
+            time.sleep(pause)  # nobody is left who could tell
+            pause = min(pause * 1.5, LONGEST_PAUSE)
 
     def _rest(self) -> Iterator[Chunk]:
         if not self._output:

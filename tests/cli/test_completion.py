@@ -26,7 +26,7 @@ def test_commands_options_and_values_are_offered(hora: Cli) -> None:
     assert words(hora, "run", "--re") == ["--restarts"]
     assert words(hora, "run", "--stall", "") == ["report", "kill"]
     assert words(hora, "run", "--stall=k") == ["--stall=kill"]
-    assert words(hora, "run", "--on", "") == ["local"]
+    assert words(hora, "run", "--on", "") == ["local", "kubernetes"]
     assert words(hora, "run", "--framework", "to") == ["torch"]
     assert words(hora, "status", "-o", "") == ["json", "yaml", "wide"]
     assert words(hora, "completion", "") == ["bash", "zsh", "fish"]
@@ -45,6 +45,7 @@ def test_runs_are_offered_by_id_and_by_name_the_newest_first(hora: Cli, rank: Ra
         hora("run", "--name", name, "-n", "1", *rank("")).check()
     one, two = status_of(hora, "one")["id"], status_of(hora, "two")["id"]
     assert words(hora, "logs", "") == [two, one, "two", "one"]
+    assert words(hora, "cp", "") == ["\tfiles", f"{two}:", f"{one}:", "two:", "one:"]
     assert words(hora, "stop", one, "") == [two, "two", "one"]  # what stands there already is not offered
     assert words(hora, "stop", one, "tw") == [word for word in (two, "two") if word.startswith("tw")]
     assert words(hora, "logs", two, "--rank", "") == ["worker-0/0"]

@@ -24,7 +24,7 @@ def submit(user: User, place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterato
     runs: list[hora.Run] = []
 
     def start(*command: str, attached: bool = False, **keys: Any) -> hora.Run:
-        job = hora.Job(command=list(command), name="job", **keys)
+        job = hora.Job(command=list(command), name="job", **{**place.keys, **keys})
         runs.append(hora.submit(job, on=place.name, attached=attached))
         return runs[-1]
 
@@ -87,7 +87,7 @@ def test_following_tells_states_and_output(submit: Submit) -> None:
 
 
 def test_waiting_while_following_loses_no_line(submit: Submit) -> None:
-    run = submit("sh", "-c", "for n in 1 2 3 4 5; do echo $n; sleep 0.05; done", attached=True)
+    run = submit("sh", "-c", "for n in 1 2 3 4 5; do echo $n; sleep 0.3; done", attached=True)
     found = []
     for line in run.logs():
         found.append(line.text)
@@ -174,7 +174,12 @@ def rank() -> int:
 
 
 def test_a_function_runs_on_every_rank_and_its_results_come_in_order(submit: Submit, place: Place) -> None:
-    assert hora.call(lambda factor: rank() * factor, 10, workers=4, on=place.name) == [0, 10, 20, 30]
+    assert hora.call(lambda factor: rank() * factor, 10, workers=4, on=place.name, **place.keys) == [
+        0,
+        10,
+        20,
+        30,
+    ]
 
 
 def test_what_a_rank_raises_is_raised_here_with_its_traceback(submit: Submit, place: Place) -> None:
@@ -184,7 +189,7 @@ def test_what_a_rank_raises_is_raised_here_with_its_traceback(submit: Submit, pl
         time.sleep(600)
 
     with pytest.raises(ValueError, match="loss is NaN") as caught:
-        hora.call(train, workers=2, on=place.name, echo=False, timeouts={"grace": 1})
+        hora.call(train, workers=2, on=place.name, echo=False, **place.keys, timeouts={"grace": 1})
     told = caught.value.__cause__
     assert isinstance(told, hora.RemoteError)
     assert str(told).startswith("worker-1/0 raised:\nTraceback")
@@ -192,13 +197,13 @@ def test_what_a_rank_raises_is_raised_here_with_its_traceback(submit: Submit, pl
 
 def test_a_result_that_can_not_travel_back_is_said(submit: Submit, place: Place) -> None:
     with pytest.raises(hora.RemoteError, match="the function's result can't travel back"):
-        hora.call(lambda: (number for number in range(3)), on=place.name, echo=False)
+        hora.call(lambda: (number for number in range(3)), on=place.name, echo=False, **place.keys)
 
 
 def test_what_called_functions_print_goes_to_stderr(
     submit: Submit, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hora.call(lambda: print("hello from", rank()), workers=2, on=place.name)
+    hora.call(lambda: print("hello from", rank()), workers=2, on=place.name, **place.keys)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert sorted(shown.err.splitlines()) == ["worker-0/0 | hello from 0", "worker-1/0 | hello from 1"]
@@ -206,4 +211,4 @@ def test_what_called_functions_print_goes_to_stderr(
 
 def test_a_rank_that_dies_in_a_called_function_is_named(submit: Submit, place: Place) -> None:
     with pytest.raises(hora.RemoteError, match=r"was killed by signal 9 \(SIGKILL\)"):
-        hora.call(lambda: os.kill(os.getpid(), signal.SIGKILL), on=place.name, echo=False)
+        hora.call(lambda: os.kill(os.getpid(), signal.SIGKILL), on=place.name, echo=False, **place.keys)

@@ -78,7 +78,7 @@ def test_a_command_that_is_not_found_is_said_with_127(user: User) -> None:
 def test_a_file_that_can_not_be_run_is_said_with_126(user: User) -> None:
     script = user.hora.cwd / "train.sh"
     script.write_text("#!/bin/sh\n")
-    done = user("run", "./train.sh").check(126)
+    done = user("run", *user.here, "./train.sh").check(126)
     assert "train.sh" in done.stderr
 
 

@@ -133,7 +133,7 @@ def test_a_secret_that_is_absent_is_said_before_anything_starts(user: User) -> N
 
 def test_the_code_folder_is_the_ranks_folder(user: User) -> None:
     (user.hora.cwd / "data.txt").write_text("here\n")
-    assert user("run", "cat", "data.txt").check().ranks() == {"worker-0/0": ["here"]}
+    assert user("run", *user.here, "cat", "data.txt").check().ranks() == {"worker-0/0": ["here"]}
 
 
 def test_the_code_folder_of_a_job_file_is_seen_from_its_own_folder(user: User) -> None:
@@ -145,7 +145,7 @@ def test_the_code_folder_of_a_job_file_is_seen_from_its_own_folder(user: User) -
 
 
 def test_set_up_runs_once_before_the_ranks(user: User) -> None:
-    words = ("--setup", "echo made >> made.txt", "-n", "2", "cat", "made.txt")
+    words = (*user.here, "--setup", "echo made >> made.txt", "-n", "2", "cat", "made.txt")
     found = user("run", *words).check().ranks()
     assert {label: lines for label, lines in found.items() if label.startswith("worker")} == {
         "worker-0/0": ["made"], "worker-1/0": ["made"],
@@ -170,7 +170,7 @@ def test_torch_ranks_get_what_torchrun_gives(user: User) -> None:
 
 def test_the_framework_is_found_from_the_scripts_imports_and_said(user: User) -> None:
     (user.hora.cwd / "train.py").write_text("if False:\n    import torch.distributed\nprint('trained')\n")
-    done = user("run", user.place.python, "train.py").check()
+    done = user("run", *user.here, user.place.python, "train.py").check()
     assert done.ranks() == {"worker-0/0": ["trained"]}
     assert "torch" in done.stderr
 

@@ -40,6 +40,17 @@ def test_mpi_ranks_get_the_jobs_environment(mpi: User) -> None:
     assert by_rank(mpi("run", *words).check().ranks()) == ["0.5", "0.5"]
 
 
+def test_mpi_ranks_start_in_the_code_and_import_what_lies_at_its_top(mpi: User) -> None:
+    folder = mpi.hora.cwd / "project"
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "mine.py").write_text("WORD = 'mine'\n")
+    (folder / "scripts" / "train.py").write_text(
+        "import mine, os\nprint(mine.WORD, os.path.exists('mine.py'))\n"
+    )
+    words = ("--framework", "mpi", "-n", "2", "--code", folder, mpi.place.python, "scripts/train.py")
+    assert by_rank(mpi("run", *words).check().ranks()) == ["mine True", "mine True"]
+
+
 def test_the_exit_code_of_an_mpi_run_is_that_of_the_rank_that_failed(mpi: User) -> None:
     script = """
         import os, sys, time

@@ -32,6 +32,11 @@ ROWS = (
         "links are cut for 20 s, swallow, break again and again; hosts vanish, fall silent and come back",
         ("tests/link/test_breaks.py",),
     ),
+    (
+        "code on its way to hosts: links are cut, hosts replaced, archives broken; new code half-way, leads killed over it",
+        ("tests/link/test_code.py", "tests/link/test_sync.py"),
+    ),
+    ("copies and open ports whose ways break: nothing half is left", ("tests/link/test_ways.py",)),
     ("several hosts: one never comes, can't be reached, has another Python", ("tests/link/test_hosts.py",)),
     ("the lead of several hosts is killed and another takes its place", ("tests/link/test_second_lead.py",)),
     ("the end is asked of a host on which the attempt never began", ("tests/link/test_orders.py",)),

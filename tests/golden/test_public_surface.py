@@ -13,7 +13,7 @@ from typing import Any
 
 import hora
 from helpers.plans import a_job, on_one_host
-from hora import api, errors, frameworks, session, state
+from hora import api, copying, errors, frameworks, session, state, syncing
 from hora.agent import process
 from hora.agent.lead import sentences
 from hora.agent.stacks import Stack
@@ -67,6 +67,8 @@ def test_the_python_api_is_as_it_was(golden: Golden) -> None:
         api.Event,
         Chunk,
         Stack,
+        syncing.Synced,
+        copying.Copied,
     )
     used = (api.Job, api.Run, session.Session, session.Piece, api.Overrides)
     tree = [

@@ -26,9 +26,38 @@ class Place:
     missing: Callable[[], str | None] = lambda: None  # what this machine lacks to use it, in words
     same_disk: bool = False  # ranks see this machine's files
     owns_attached: bool = False  # a run ends with the `hora run` that it belongs to
+    fixture: str = ""  # what makes the place ready for a test
+    only_asked: bool = False  # takes minutes: only with --place
+    mpi: bool = False  # ranks meet under mpirun, however many hosts they are on
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """`run_flags` for the Python API."""
+        return {
+            flag[2:]: value for flag, value in zip(self.run_flags[::2], self.run_flags[1::2], strict=True)
+        }
 
 
-PLACES = {place.name: place for place in (Place("local", same_disk=True, owns_attached=True),)}
+def _no_cluster() -> str | None:
+    from cluster import needs
+
+    return needs.missing()
+
+
+PLACES = {
+    place.name: place
+    for place in (
+        Place("local", same_disk=True, owns_attached=True, mpi=True),
+        Place(
+            "kubernetes",
+            run_flags=("--image", "localhost/hora/base:1"),
+            python="python3",
+            missing=_no_cluster,
+            fixture="team",
+            only_asked=True,
+        ),
+    )
+}
 
 
 class User:
@@ -47,6 +76,11 @@ class User:
     def _words(self, command: str) -> tuple[str, ...]:
         flags = self.place.run_flags if command in ("run", "render") else ()
         return (command, "--on", self.place.name, *flags)
+
+    @property
+    def here(self) -> tuple[str, ...]:
+        """What makes ranks start in the folder where the person is."""
+        return () if self.place.same_disk else ("--code", ".")
 
     def python(self, code: str, *arguments: str) -> tuple[str, ...]:
         """The command of ranks that run some lines of Python."""

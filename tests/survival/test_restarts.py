@@ -146,7 +146,8 @@ def test_a_stop_between_attempts_ends_the_run(runs: Runs) -> None:
             break
     run.stop()
     status = run.wait(20, check=False)
-    assert (status.phase, status.exit_code) == ("stopped", 143)
+    # An attempt that has failed when the stop comes stands, though it would have been followed by another.
+    assert (status.phase, status.exit_code) in (("stopped", 143), ("failed", 5))
 
 
 def test_a_set_up_runs_once_for_all_attempts(runs: Runs, work: Path) -> None:

@@ -51,7 +51,7 @@ def lead_of(loop: Loop, path: Path) -> Callable[[], None]:
 
 
 def agent_of(loop: Loop, path: Path) -> Callable[[], None]:
-    door = MpiDoor(loop, SimpleNamespace(alive=[]), str(path.parent), lambda order: {}, "/")  # type: ignore[arg-type]
+    door = MpiDoor(loop, SimpleNamespace(alive=[]), str(path.parent), lambda order: {}, lambda: "/")  # type: ignore[arg-type]
     door.expect(ORDER)
     return door.close
 

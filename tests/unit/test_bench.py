@@ -84,3 +84,22 @@ def test_rounds_of_the_contestants_take_turns() -> None:
     )
     assert told == ["a", "b"] * 3
     assert measure.row("a", found["a"])["value"] == 3.0
+
+
+def test_the_page_tells_every_figure_the_machine_and_whether_the_goal_was_met(work: Path) -> None:
+    from benchmarks import machine, measure, page
+
+    rows = [measure.row("hora", [0.5, 0.3, None], note="a note"), measure.absent("mpirun", "there is none")]
+    result = {"name": "start", "what": "from A to B", "rows": rows, "goal": "at most 1 s", "met": True}
+    told = {
+        **result,
+        "machine": machine.describe(),
+        "at": "2026-01-31T12:00:00+00:00",
+        "remark": "Slow today.",
+    }
+    (work / "start.json").write_text(json.dumps(told))
+    text = page.page(work, ("start", "not-measured"))
+    assert f"Measured 2026-01-31 on: {machine.line()}." in text
+    assert "| hora | 0.4 s | 0.3 … 0.5 in 2 | a note; hung in 1 of 3 rounds |" in text
+    assert "| mpirun | – | | there is none |" in text
+    assert "From A to B.\n" in text and "Goal: at most 1 s: met.\n\nSlow today.\n" in text

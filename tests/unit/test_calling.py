@@ -17,7 +17,7 @@ import pytest
 
 import hora
 from helpers.cli import Cli
-from hora import calling
+from hora import calling, on_rank
 
 pytestmark = pytest.mark.leaks
 
@@ -232,7 +232,7 @@ def test_another_minor_python_on_the_rank_is_said_in_one_sentence(
 ) -> None:
     file = work / "function"
     file.write_bytes(json.dumps({"python": [3, 7], "path": []}).encode() + b"\n" + b"not even a pickle")
-    assert calling.on_rank(str(file)) == 1
+    assert on_rank.from_file(str(file)) == 1
     ours = f"{sys.version_info[0]}.{sys.version_info[1]}"
     said = capsys.readouterr().err
     assert f"this rank has Python {ours}, its caller 3.7" in said

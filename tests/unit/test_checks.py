@@ -26,7 +26,7 @@ def dialled(loop: Loop, host: str, port: int) -> dict[str, Any]:
         told.append(header)
         loop.stop()
 
-    Checks(loop, reply, None, "").ring({"id": 1, "dial": [host, port]})  # type: ignore[arg-type]
+    Checks(loop, reply, None, None, "").ring({"id": 1, "dial": [host, port]})  # type: ignore[arg-type]
     if not told:
         loop.after(5.0, loop.stop)
         loop.run()

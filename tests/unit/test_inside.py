@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from hora.agent import inside, process
-from hora.agent.inside import CHUNK, WINDOW, Inside
+from hora.agent.inside import Inside
 from hora.agent.loop import Loop
+from hora.agent.stream import CHUNK, WINDOW
 
 
 class Host:
@@ -25,9 +26,9 @@ class Host:
         self.told: list[dict[str, Any]] = []
         self.bytes = 0
         self.busy = 0.0  # seconds that a frame costs: encryption, a slow machine
-        rank = SimpleNamespace(env=dict(os.environ))
+        rank = SimpleNamespace(env=dict(os.environ), cwd=str(folder))
         ranks: Any = SimpleNamespace(by_label={"worker-0/0": rank})
-        self.inside = Inside(self.loop, self._reply, ranks, str(folder))
+        self.inside = Inside(self.loop, self._reply, ranks, "")
 
     def _reply(self, header: dict[str, Any], body: bytes = b"") -> bool:
         self.told.append(header)

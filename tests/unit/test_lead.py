@@ -19,7 +19,14 @@ from hora.record import replace
 RANKS = ("worker-0/0", "worker-1/0")
 KILL = replace(sentences.HORA_STOP, kill=True)
 HELLO = {"attempt": 0, "incarnation": 1, "pid": 7, "keeper": 6, "facts": {}, "got": 0, "journal": [0, 0]}
-PREPARED = {"address": "127.0.0.1", "interface": "lo", "threads": 1, "folder": "/f", "ports": {}}
+PREPARED = {
+    "address": "127.0.0.1",
+    "interface": "lo",
+    "threads": 1,
+    "folder": "/f",
+    "ports": {},
+    "setup": False,
+}
 
 
 class Played:
@@ -127,6 +134,15 @@ def test_who_asks_for_the_end_after_a_time_out_changes_no_verdict(played: Callab
     run.stopped()
     run.tell("gone")
     assert run.verdict == ("failed", 124) and run.lead.reason == "it took longer than timeouts.total"
+
+
+def test_a_failure_before_a_stop_stands_though_no_restart_follows_it(played: Callable[..., Played]) -> None:
+    run = played(restarts=1).run()
+    run.exit("worker-0/0", 5, at=1500.0)
+    run.lead.stop(sentences.HORA_STOP)
+    run.exit("worker-1/0", None, signal=15, stopped=True, at=1501.0)
+    run.tell("gone")
+    assert run.verdict == ("failed", 5)
 
 
 def test_what_goes_wrong_after_somebody_asked_for_the_end_is_a_note(played: Callable[..., Played]) -> None:

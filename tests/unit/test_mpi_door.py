@@ -35,7 +35,9 @@ class Host:
         self.journal = Journal(str(folder / "journal"))
         self.told: list[dict[str, Any]] = []
         self.ranks = Ranks(self.loop, self.journal, None, self._tell, lambda: None)
-        self.door = MpiDoor(self.loop, self.ranks, str(folder), lambda order: dict(os.environ), str(folder))
+        self.door = MpiDoor(
+            self.loop, self.ranks, str(folder), lambda order: dict(os.environ), lambda: str(folder)
+        )
         order = {"label": "worker-0/0", "member": "worker-0", "number": 0, "attempt": 1, "argv": ["true"]}
         self.door.expect({"t": "start", "ranks": [], "served": {"0": order}})
         self.caller = self.call("1")

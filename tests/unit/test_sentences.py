@@ -120,17 +120,28 @@ def test_who_asks_for_the_end_decides_the_exit_code(why: str, code: int) -> None
 
 
 def test_a_limit_says_what_was_still_missing() -> None:
-    def lead(missing: list[str], prepared: dict[str, str], expected: set[str]) -> SimpleNamespace:
+    def lead(
+        missing: list[str],
+        prepared: dict[str, str],
+        expected: set[str],
+        code: str = "",
+        missing_code: bool = False,
+    ) -> SimpleNamespace:
         return SimpleNamespace(
             board=SimpleNamespace(unhosted=lambda: missing),
             hosts={"here": SimpleNamespace(name="here", prepared=prepared)},
             attempt=SimpleNamespace(expected=expected, began={}, exits={}),
+            code=SimpleNamespace(hash=code, missing=missing_code),
         )
 
     assert sentences.phase_limit(lead(["worker-1"], {}, set()), 60, "schedule") == (
         "worker-1 did not come in time (timeouts.schedule is 60 s)"
     )
     assert "here did not answer the check" in sentences.phase_limit(lead([], {}, set()), 60, "start")
+    behind = sentences.phase_limit(lead([], {}, set(), "3f2a9c0b12de"), 60, "start")
+    assert "here did not get the code and answer the check in time" in behind
+    gone = sentences.phase_limit(lead([], {}, set(), "3f2a9c0b12de", missing_code=True), 60, "start")
+    assert "here did not get code 3f2a9c0b12de, which `hora sync` brought" in gone
     late = sentences.phase_limit(lead([], {"a": "b"}, {"worker-0/0"}), 60, "start")
     assert late == "worker-0/0 did not start in time (timeouts.start is 60 s)"
     assert "set-up was not done" in sentences.phase_limit(lead([], {"a": "b"}, set()), 60, "start")

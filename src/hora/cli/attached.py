@@ -5,11 +5,13 @@ from __future__ import annotations
 import select
 import signal
 
+from hora import state
 from hora.cli import out, report
 from hora.cli.progress import Progress
 from hora.cli.stream import Stream
-from hora.errors import LeadGone
+from hora.errors import EXIT_HORA, EXIT_INTERRUPTED, LeadGone, RunNotFound
 from hora.following import Following
+from hora.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,26 +38,37 @@ class Attached:
         self.interrupts = 0
         self.stopping = False
         self.following: Following | None = None
+        self.taken_back: RunStatus | None = None  # how a run ended that had no lead yet
 
     def follow(self) -> int:
         """Until the run has ended; its exit code."""
         self._take_signals()
         following = self.following = Following(self.run, True, 0, None)
         while not following.done:
-            self._take(following.events(0.0 if following.fileno() >= 0 else LOOK))
+            try:
+                self._take(following.events(0.0 if following.fileno() >= 0 else LOOK))
+            except RunNotFound:
+                if self.taken_back is None:
+                    raise
+            if following.hopeless and not self.stopping:
+                self._give_up(following.hopeless)
+            if self.taken_back is not None:
+                break
             if not following.done:
                 self._wait(following)
         self.progress.clear()
         if not self.stream.end():
             self._reader_gone()
-        return self._end(following.status or self.run.status())
+        following.close()
+        return self._end(self.taken_back or following.status or self.run.status())
 
     # --- what happens ---
 
     def _wait(self, following: Following) -> None:
         """For news, for time to pass where something is to be redrawn, for the reader to go."""
         fd = following.fileno()
-        if fd < 0:
+        if fd < 0:  # events() has waited
+            self.progress.tick()
             return
         poll = select.poll()
         poll.register(fd, select.POLLIN)
@@ -131,13 +144,35 @@ class Attached:
         if self.stopping and not kill:
             return
         self.stopping = True
+        self._ask("stop", why=why, kill=kill)
+
+    def _ask(self, kind: str, **values: Any) -> None:
         connection = self.following.connection if self.following is not None else self.run.owner
         if connection is None:
+            self._without_lead(kind, values["why"])
             return
         try:
-            connection.ask("stop", why=why, kill=kill)
+            connection.ask(kind, **values)
         except LeadGone:
             pass  # it has ended, or the run's keeper ends it
+
+    def _without_lead(self, kind: str, why: str) -> None:
+        """Nobody is there to be asked: the place takes back a run that hasn't begun."""
+        status = self.following.status if self.following is not None else None
+        if status is None or status.phase != state.QUEUED:
+            return
+        self.run.place.give_up(self.run.id)
+        phase = state.FAILED if kind == "fail" else state.STOPPED
+        code = EXIT_HORA if kind == "fail" else EXIT_INTERRUPTED
+        reason = why if kind == "fail" else "before its lead had begun; nothing of it is left"
+        self.taken_back = replace(
+            status, phase=phase, reason=reason, exit_code=code, origin=state.ORIGIN_HORA
+        )
+
+    def _give_up(self, why: str) -> None:
+        """The run will never begin, the place says."""
+        self.stopping = True
+        self._ask("fail", why=why)
 
     def _end(self, status: RunStatus) -> int:
         if self.form:

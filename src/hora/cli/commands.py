@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 
 GROUPS = ("Run", "Look", "Inside", "Prepare", "Admin")
 
-ON = Option(("--on",), "The place: where runs live.", "PLACE", complete="places")
+ON = (
+    Option(("--on",), "The place: where runs live.", "PLACE", complete="places"),
+    Option(("--context",), "The cluster, by its context in the kubeconfig.", "NAME"),
+    Option(("--namespace",), "The namespace of the cluster; the context's where absent.", "NAME"),
+)
 RUN = Argument("RUN", "A run's id, its beginning, or a job's name: its newest run.", complete="runs")
 ANY_RUN = Argument("RUN", "As above; the newest run where absent.", needed=False, complete="runs")
 RUNS = Argument("RUN", "Ids or names of runs.", needed=False, many=True, complete="runs")
@@ -43,7 +47,7 @@ JOB = (
     *(flag_option(flag) for flag in FLAGS),
     Option(("--set",), "Any key of the job file, such as placement.nodeSelector.disk=nvme. May be repeated.",
            "KEY=VALUE", many=True),
-    ON,
+    *ON,
 )  # fmt: skip
 JOB_ARGUMENTS = (
     Argument("JOB.yaml", "A job file.", needed=False, complete="files", job_file=True),
@@ -71,14 +75,14 @@ COMMANDS = (
         "stop", "Run", "End runs: SIGTERM to every rank, SIGKILL after timeouts.grace", "hora.cli.ending:stop",
         "Waits until the runs have ended. Without RUN: the newest run, if it is the only one that goes on.",
         (RUNS,),
-        (KILL, Option(("-a", "--all"), "All runs that go on."), ON, QUIET),
+        (KILL, Option(("-a", "--all"), "All runs that go on."), *ON, QUIET),
         ("hora stop digits", "hora stop --all --kill"),
     ),
     Command(
         "rm", "Run", "Forget ended runs, and their output", "hora.cli.ending:rm",
         "A run that still goes on is refused.",
         (RUNS,),
-        (Option(("-a", "--all", "--ended"), "All runs that have ended."), ON, QUIET),
+        (Option(("-a", "--all", "--ended"), "All runs that have ended."), *ON, QUIET),
         ("hora rm digits", "hora rm --ended"),
     ),
     Command(
@@ -86,14 +90,14 @@ COMMANDS = (
         "",
         (ANY_RUN,),
         (Option(("--timeout",), "Give up after this time, with exit code 124; the run goes on.", "DURATION"),
-         ON, QUIET, form("json", "yaml")),
+         *ON, QUIET, form("json", "yaml")),
         ("hora wait digits", "hora wait k3f9x --timeout 10m"),
     ),
     Command(
         "ps", "Look", "List runs, the newest last", "hora.cli.look:ps",
         "",
         (),
-        (Option(("-r", "--running"), "Only runs that go on."), ON, form("json", "yaml", "wide")),
+        (Option(("-r", "--running"), "Only runs that go on."), *ON, form("json", "yaml", "wide")),
         ("hora ps", "hora ps --running -o json"),
     ),
     Command(
@@ -101,7 +105,7 @@ COMMANDS = (
         "hora.cli.look:status",
         "",
         (ANY_RUN,),
-        (ON, form("json", "yaml", "wide")),
+        (*ON, form("json", "yaml", "wide")),
         ("hora status digits", "hora why"),
         ("why",),
     ),
@@ -113,7 +117,7 @@ COMMANDS = (
             Option(("-f", "--follow"), "Go on until the run has ended."),
             Option(("--tail",), "Only the last N lines of each rank.", "N"),
             Option(("--since",), "Only what was written since then: 10m, 1h30m, or 2026-01-31T12:00:00Z.", "TIME"),
-            RANKS, TIMESTAMPS, NO_PREFIX, ON,
+            RANKS, TIMESTAMPS, NO_PREFIX, *ON,
         ),
         ("hora logs digits -f", "hora logs k3f9x --rank 2 --tail 20"),
     ),
@@ -122,7 +126,7 @@ COMMANDS = (
         "hora.cli.inside:stacks",
         "The odd one out comes first. Asking never ends a rank.",
         (ANY_RUN,),
-        (RANKS, ON, form("json", "yaml")),
+        (RANKS, *ON, form("json", "yaml")),
         ("hora stacks digits", "hora stacks --rank 2"),
     ),
     Command(
@@ -131,7 +135,7 @@ COMMANDS = (
         "",
         (RUN, Argument("RANK", "The rank, as a global number or worker-1/0; the first where absent.",
                        needed=False)),
-        (ON,),
+        ON,
         ("hora shell digits", "hora goto digits 2"),
         ("goto",),
     ),
@@ -140,8 +144,42 @@ COMMANDS = (
         "hora.cli.inside:execute",
         "Ends with the exit code of the command; with --all, of the first that failed.",
         (RUN, Argument("CMD", "The command and its arguments.", rest=True)),
-        (RANK, Option(("-a", "--all"), "Beside every rank, each line with the rank's label."), ON),
+        (RANK, Option(("-a", "--all"), "Beside every rank, each line with the rank's label."), *ON),
         ("hora exec digits --rank 1 -- env", "hora exec digits --all -- nvidia-smi -L"),
+    ),
+    Command(
+        "open", "Look", "Reach a port beside a rank from this computer", "hora.cli.opening:open_ports",
+        "A web page that a rank serves, such as TensorBoard's, is then at http://127.0.0.1:PORT. Goes on until the "
+        "run has ended (exit code 0) or Ctrl-C (130); finds its way again when the connection breaks.",
+        (RUN, Argument("[RANK:]PORT", "A port beside a rank, the first where none is named: 6006, 2:6006, "
+                       "worker-1/0:6006.", many=True)),
+        (Option(("--port",), "The port here; the same where absent, or any if that is taken.", "LOCAL"), *ON, QUIET),
+        ("hora open digits 6006", "hora open digits 2:8888 --port 9000"),
+    ),
+    Command(
+        "cp", "Inside", "Copy files and folders from and to the side of a rank", "hora.cli.copying:copy",
+        "By the rules of cp -r: into TARGET if it is a folder, else as TARGET; SOURCE/. is what is in it. A relative "
+        "path begins in the rank's folder. Permissions, times and links are kept; no tool is needed beside the rank. "
+        "A file here whose name has a colon: ./a:b.",
+        (Argument("SOURCE", "A path here, or RUN:PATH, or RUN:RANK:PATH.", complete="copies"),
+         Argument("TARGET", "The same; one of the two is beside a rank.", complete="copies")),
+        (RANK, *ON, QUIET),
+        ("hora cp digits:/ckpt/model.pt .", "hora cp data/ digits:/data --rank 2"),
+    ),
+    Command(
+        "sync", "Inside", "Give a run new code: its ranks start again with it", "hora.cli.sync:sync",
+        "The ranks are stopped (SIGTERM, SIGKILL after timeouts.grace) and start as the next attempt, which is not\n"
+        "charged to restarts; set-up runs again. Files that ranks have written into the code's folder stay in it.\n"
+        "Returns when they run, or the run has ended.",
+        (RUN,),
+        (
+            Option(("--code",), "The folder with the new code; that of the job where absent.", "DIR",
+                   complete="folders"),
+            Option(("--restart",), "Start the ranks again also when the code is the same."),
+            *ON, QUIET,
+        ),
+        ("hora sync digits", "hora update digits --code ~/digits-2"),
+        ("update",),
     ),
     Command(
         "init", "Prepare", "Write a commented job file to begin with", "hora.cli.prepare:init",
@@ -159,7 +197,11 @@ COMMANDS = (
         "render", "Prepare", "Print what `hora run` would start, and start nothing", "hora.cli.run:render",
         "",
         JOB_ARGUMENTS,
-        JOB,
+        (
+            *JOB,
+            Option(("--with-identity",), "Also the run's certificates and your secrets' values: what kubectl needs "
+                   "to apply it."),
+        ),
         ("hora render job.yaml", "hora render -n 4 python train.py"),
     ),
     Command(
@@ -169,6 +211,23 @@ COMMANDS = (
         (Option(("--save",), "Write the example and its job file into this folder instead of running it.", "DIR",
                 complete="folders"),),
         ("hora demo", "hora demo --save digits"),
+    ),
+    Command(
+        "rbac", "Admin", "Print the rights that Hora needs in a cluster's namespace",
+        "hora.cli.cluster:rbac",
+        "As a Role; with a user, group or service account also the RoleBinding. Without --namespace it is for\n"
+        "whichever namespace it is applied to.",
+        (),
+        (
+            Option(("--user",), "Give it to this user.", "NAME"),
+            Option(("--group",), "Give it to this group.", "NAME"),
+            Option(("--service-account",), "Give it to this service account, NAME or NAMESPACE/NAME.", "NAME"),
+            Option(("--namespace",), "The namespace.", "NAME"),
+            Option(("--name",), "Name of the Role; hora where absent.", "NAME"),
+            Option(("--without",), "Leave out what Hora can do without; it then says what it can't do. May be "
+                   "repeated.", "RIGHT", many=True, allowed=("portforward", "logs", "events", "quotas", "claims")),
+        ),
+        ("hora rbac | kubectl apply -n team-a -f -", "hora rbac --namespace team-a --user anna"),
     ),
     Command(
         "schema", "Admin", "Print the JSON Schema of the job file, for editors", "hora.cli.prepare:schema",

@@ -120,7 +120,8 @@ def _candidates(before: list[str], last: str) -> Iterable[str]:
         return [FILES]
     if last.startswith("-"):
         return _options(command, last)
-    offered = [word for place in places for word in _values(place.complete, ())]
+    needed = next((at for at, place in enumerate(places) if place.needed), len(places))
+    offered = [word for place in places[: needed + 1] for word in _values(place.complete, ())]
     return [word for word in offered if word.partition("\t")[0] not in before[1:]]  # nobody says a run twice
 
 
@@ -180,6 +181,8 @@ def _values(kind: str, allowed: tuple[str, ...]) -> list[str]:
         from hora import places
 
         return places.names()
+    if kind == "copies":
+        return [FILES, *(f"{name}:\t{text}" for name, _, text in (line.partition("\t") for line in _runs()))]
     return _runs() if kind == "runs" else []
 
 

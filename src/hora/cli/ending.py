@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hora import api
 from hora.cli import out, report
-from hora.cli.look import chosen_run, place_of
+from hora.cli.look import chosen_run, listed
 from hora.errors import LeadGone, UsageError, WaitTimeout
 
 TYPE_CHECKING = False
@@ -29,33 +29,33 @@ def stop(words: Words) -> int:
 
 
 def _to_stop(words: Words) -> list[Run]:
-    place = place_of(words)
+    place = words.where
     if words.many("run") and words.flag("all"):
         raise UsageError("stop: name runs or say --all, not both")
     if words.many("run"):
-        named = [api.get_run(name, place) for name in words.many("run")]
+        named = [api.get_run(name, **place) for name in words.many("run")]
         return list({run.id: run for run in named}.values())
-    alive = [status for status in api.list_runs(place) if not status.ended]
+    alive = [status for status in listed(words) if not status.ended]
     if len(alive) > 1 and not words.flag("all"):
         names = report.few(tuple(f"{status.id} ({status.name})" for status in alive))
         raise UsageError(f"stop: {len(alive)} runs go on: {names}; name one, or say --all")
     if not alive and not words.flag("quiet"):
         out.tell("hora: no run goes on")
-    return [api.get_run(status.id, place) for status in alive]
+    return [api.get_run(status.id, **place) for status in alive]
 
 
 def rm(words: Words) -> int:
-    place = place_of(words)
+    place = words.where
     names = words.many("run")
     if bool(names) == words.flag("ended"):
         raise UsageError("rm: name runs, or say --ended for all that have ended")
     if words.flag("ended"):
-        names = tuple(status.id for status in api.list_runs(place) if status.ended)
+        names = tuple(status.id for status in listed(words) if status.ended)
     problems = []
     runs: dict[str, Run] = {}
     for name in names:  # all before any is gone: a name then means an older run
         try:
-            run = api.get_run(name, place)
+            run = api.get_run(name, **place)
             runs[run.id] = run
         except UsageError as problem:
             problems.append(str(problem))

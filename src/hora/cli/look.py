@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from hora.cli.words import Words
     from hora.state import MemberState, RunStatus
 
-DEFAULT_PLACE = "local"
 MOST_RANKS = 40  # that a status lists one by one
 OF_EACH_STATE = 5  # else
 HEAD = ("ID", "NAME", "PHASE", "RANKS", "AGE", "TOOK", "REASON")
@@ -33,28 +32,33 @@ HEAD_WIDE = (
 )
 
 
-def place_of(words: Words) -> str:
-    return words.text("on") or DEFAULT_PLACE
-
-
 def chosen_run(words: Words) -> api.Run:
     """The run that was named; the newest where none was."""
-    from hora.errors import UsageError
+    name = words.text("run")
+    return api.get_run(_newest(words) if name is None else name, **words.where)
 
-    place, name = place_of(words), words.text("run")
-    if name is None:
-        known = api.list_runs(place)
-        if not known:
-            raise UsageError("there are no runs: `hora run -n 2 COMMAND` starts one")
-        name = known[-1].id
-    return api.get_run(name, place)
+
+def _newest(words: Words) -> str:
+    from hora.errors import UsageError
+    from hora.places import elsewhere
+
+    known = [(run.created_at or 0.0, run.id) for run in listed(words)]
+    if not words.where:
+        known += [(run.created_at, run.run) for run in elsewhere.all_runs()]
+    if not known:
+        raise UsageError("there are no runs: `hora run -n 2 COMMAND` starts one")
+    return max(known)[1]
+
+
+def listed(words: Words) -> list[RunStatus]:
+    return api.list_runs(**words.where)
 
 
 # --- ps ---
 
 
 def ps(words: Words) -> int:
-    runs = api.list_runs(place_of(words))
+    runs = listed(words)
     if words.flag("running"):
         runs = [run for run in runs if not run.ended]
     form = words.text("output")
@@ -138,6 +142,8 @@ def _about(found: RunStatus, columns: int) -> list[str]:
 
     now = time.time()
     facts = [f"framework {found.framework}", f"place {found.place}"]
+    if found.code:
+        facts.append(f"code {found.code}")
     if found.attempt > 1:
         facts.append(f"attempt {found.attempt}")
     if found.exit_code is not None:

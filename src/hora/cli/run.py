@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from hora.api import Job, Run
     from hora.cli.words import Words
-
-DEFAULT_PLACE = "local"
+    from hora.places.base import Place
 
 
 def run(words: Words) -> int:
@@ -23,16 +22,17 @@ def run(words: Words) -> int:
     _refuse_what_has_no_meaning(words)
     if words.flag("dry_run"):
         return render(words)
-    place = words.text("on") or DEFAULT_PLACE
-    cool_down = places.warm_up(place, attached)  # its processes begin while we read the job
+    on = words.text("on") or places.DEFAULT
+    cool_down = places.warm_up(on, attached)  # its processes begin while we read the job
     try:
         job = job_of(words)
+        place = _place(words)
         if not words.flag("quiet"):
-            for note in (*job.notes, *places.get(place).remarks(job.loaded.spec)):
+            for note in (*job.notes, *place.remarks(job.loaded.spec)):
                 out.tell(f"hora: {note}")
         from hora import api
 
-        started = api.submit(job, on=place, attached=attached)
+        started = api.start(job, place, attached)
     except BaseException:
         cool_down()
         raise
@@ -68,8 +68,13 @@ def render(words: Words) -> int:
     job = job_of(words)
     for note in job.notes:
         out.tell(f"hora: {note}")
-    out.result(places.get(words.text("on") or DEFAULT_PLACE).render(job.submission()))
+    out.result(_place(words).render(job.submission(), words.flag("with_identity")))
     return 0
+
+
+def _place(words: Words) -> Place:
+    options = words.where
+    return places.get(options.pop("on", places.DEFAULT), **options)
 
 
 def job_of(words: Words) -> Job:

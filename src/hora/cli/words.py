@@ -85,6 +85,12 @@ class Words:
     def many(self, key: str) -> tuple[str, ...]:
         return tuple(self.given.get(key, ()))
 
+    @property
+    def where(self) -> dict[str, str]:
+        """Of which place they speak, for the API; nothing where they don't say."""
+        keys = ("on", "context", "namespace")
+        return {key: value for key in keys if (value := self.text(key)) is not None}
+
 
 def key_of(name: str) -> str:
     return name.lstrip("-").lower().replace("-", "_").replace(".", "_")

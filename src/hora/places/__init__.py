@@ -10,8 +10,12 @@ if TYPE_CHECKING:
 
     from hora.places.base import Place
 
-PLACES = {"local": "hora.places.local.place:LocalPlace"}
-COMING = ("ssh", "kubernetes")
+DEFAULT = "local"
+PLACES = {
+    "local": "hora.places.local.place:LocalPlace",
+    "kubernetes": "hora.places.kubernetes.place:KubernetesPlace",
+}
+COMING = ("ssh",)
 # What can begin before a job is read: `warm_up(attached)`, and `cool_down()` when none comes.
 WARM = {"local": "hora.places.local.warm"}
 
@@ -20,15 +24,20 @@ def names() -> list[str]:
     return list(PLACES)
 
 
-def get(name: str) -> Place:
-    """The place of that name."""
+def get(name: str, **options: str | None) -> Place:
+    """The place of that name; `options` are what it is made with, such as a cluster's namespace."""
     from importlib import import_module
 
     if name not in PLACES:
         later = "it comes with a later version of Hora" if name in COMING else "there is no such place"
         raise UsageError(f"place {name!r}: {later}; allowed: {', '.join(PLACES)}")
     module, _, cls = PLACES[name].partition(":")
-    place: Place = getattr(import_module(module), cls)()
+    make = getattr(import_module(module), cls)
+    given = {key: value for key, value in options.items() if value is not None}
+    foreign = [key for key in given if key not in make.options]
+    if foreign:
+        raise UsageError(f"--{foreign[0]} has no meaning --on {name}: leave it out, or say --on kubernetes")
+    place: Place = make(**given)
     return place
 
 

@@ -53,15 +53,24 @@ class Connection:
         cls, host: str, port: int, identity: Mapping[str, str], timeout: float = 10.0
     ) -> Connection:
         """Over TCP with TLS; `identity` is the client's part of the run's."""
+        try:
+            plain = socket.create_connection((host, port), timeout)
+        except OSError as problem:
+            raise LeadGone(f"the lead of this run doesn't answer at {host}:{port} ({problem})") from problem
+        return cls.over(plain, identity)
+
+    @classmethod
+    def over(cls, plain: socket.socket, identity: Mapping[str, str], timeout: float = 10.0) -> Connection:
+        """With TLS over a way to the lead that somebody else has opened."""
         from hora.agent import tls
         from hora.agent.uplink import SERVER_NAME
 
-        context = tls.agent_context(identity)
+        plain.settimeout(timeout)
         try:
-            plain = socket.create_connection((host, port), timeout)
-            with_tls = context.wrap_socket(plain, server_hostname=SERVER_NAME)
+            with_tls = tls.agent_context(identity).wrap_socket(plain, server_hostname=SERVER_NAME)
         except OSError as problem:  # SSLError is one
-            raise LeadGone(f"the lead of this run doesn't answer at {host}:{port} ({problem})") from problem
+            plain.close()
+            raise LeadGone(f"the lead of this run doesn't answer ({problem})") from problem
         connection = cls(with_tls)
         connection.send({"t": "client", "v": 1})
         return connection

@@ -209,7 +209,7 @@ def test_what_no_cluster_can_do(keys: Object, problem: str) -> None:
 @pytest.mark.parametrize(
     "image",
     ["python", "python:3.12", "team/train", "registry.example.org:5000/a/b_c--d:V1.2", "localhost/base:1",
-     "ghcr.io/a/b@sha256:" + "0" * 64, "[::1]:5000/a"],
+     "registry.example/a/b@sha256:" + "0" * 64, "[::1]:5000/a"],
 )  # fmt: skip
 def test_what_is_fine_on_a_cluster(image: str) -> None:
     keys: Object = {

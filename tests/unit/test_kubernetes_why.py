@@ -115,11 +115,11 @@ def test_an_image_of_no_registry_is_docker_hubs() -> None:
     cause = one(
         waiting(
             "ErrImagePull",
-            "rpc error: code = NotFound desc = docker.io/library/python:9: not found",
+            "rpc error: code = NotFound desc = registry.example/library/python:9: not found",
             image="python:9",
         )
     )
-    assert cause.text == "worker-0: docker.io has no image python:9"
+    assert cause.text == "worker-0: Docker Hub has no image python:9"
 
 
 def test_a_pull_that_goes_on_is_told_with_its_time_but_is_no_problem() -> None:
@@ -566,12 +566,12 @@ def test_an_init_container_whose_image_isnt_there() -> None:
         "state": {
             "waiting": {
                 "reason": "ErrImagePull",
-                "message": "rpc error: code = NotFound desc = docker.io/library/nosuch:1: not found",
+                "message": "rpc error: code = NotFound desc = registry.example/library/nosuch:1: not found",
             }
         },
     }
     cause = one(waiting("PodInitializing", status={"initContainerStatuses": [held]}))
-    assert cause.text == "worker-0: the container download: docker.io has no image nosuch:1"
+    assert cause.text == "worker-0: the container download: Docker Hub has no image nosuch:1"
 
 
 # --- pods that were taken away -----------------------------------------------------------------------

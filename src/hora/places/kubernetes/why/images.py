@@ -97,7 +97,7 @@ def pulling(image: str, events: Sequence[Object]) -> Reason | None:
 
 def registry(image: str) -> str:
     first, slash, _ = image.partition("/")
-    return first if slash and ("." in first or ":" in first or first == "localhost") else "docker.io"
+    return first if slash and ("." in first or ":" in first or first == "localhost") else "Docker Hub"
 
 
 def _failure(events: Sequence[Object]) -> str:

@@ -50,8 +50,9 @@ class Attached:
             except RunNotFound:
                 if self.taken_back is None:
                     raise
-            if following.hopeless and not self.stopping:
-                self._give_up(following.hopeless)
+            hopeless = "" if self.stopping else following.hopeless
+            if hopeless:
+                self._give_up(hopeless)
             if self.taken_back is not None:
                 break
             if not following.done:
@@ -126,9 +127,8 @@ class Attached:
             self._tell("killing the ranks")
             self._stop("ctrl-c", kill=True)
         else:  # the lead doesn't answer, or our reader doesn't read: the run ends when we are gone
-            signal.signal(
-                signal.SIGINT, signal.SIG_IGN
-            )  # one more, while Python tidies up, would end us without 130
+            # One more, while Python tidies up, would end us without 130.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             raise KeyboardInterrupt
 
     def _reader_gone(self) -> None:

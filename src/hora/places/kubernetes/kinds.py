@@ -9,10 +9,3 @@ PLURALS = {
     "Secret": "secrets",
     "NetworkPolicy": "networkpolicies",
 }
-VERSIONS = {
-    "Job": "batch/v1",
-    "Service": "v1",
-    "ConfigMap": "v1",
-    "Secret": "v1",
-    "NetworkPolicy": "networking.k8s.io/v1",
-}

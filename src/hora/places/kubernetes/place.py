@@ -172,7 +172,7 @@ class KubernetesPlace:
         return self._find(name).run
 
     def list(self) -> list[state.RunStatus]:
-        query = {"labelSelector": f"{words.MANAGED}={words.HORA},{words.ROLE}={words.LEAD}"}
+        query = {"labelSelector": words.ALL_RUNS}
         pods = self.api.request("GET", path("v1", "pods", self.namespace), query=query)["items"]
         found = []
         for known in self._known():

@@ -38,7 +38,6 @@ RIGHTS = (
     Right("", "persistentvolumeclaims", ("list",), "whether its claims are there and can be shared", needed=False,
           option="claims"),
 )  # fmt: skip
-OPTIONS = tuple(dict.fromkeys(right.option for right in RIGHTS if right.option))
 
 
 def role(name: str, namespace: str | None, without: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -15,7 +15,6 @@ DOMAIN = "hora.dev"
 RUN = f"{DOMAIN}/run"
 JOB = f"{DOMAIN}/job"
 ROLE = f"{DOMAIN}/role"
-INDEX = f"{DOMAIN}/index"
 ABOUT = f"{DOMAIN}/about"  # annotation of the lead's Job: what `hora ps` tells of a run
 MANAGED = "app.kubernetes.io/managed-by"
 HORA = "hora"
@@ -32,10 +31,9 @@ VERDICT = (
 GAVE_UP = 3  # a member's exit code when it has found no lead for too long
 
 NOT_FOUND = 404  # the API's answer for what isn't there
-CONFLICT = 409
 
 PRIVILEGED = "privileged"  # the Pod Security level that allows everything
-ALL_RUNS = f"{MANAGED}={HORA},{ROLE}={LEAD}"  # selects the leads' Jobs
+ALL_RUNS = f"{MANAGED}={HORA},{ROLE}={LEAD}"  # selects the leads' Jobs and pods
 
 
 def labels(run: str, job: str, role: str | None = None) -> dict[str, str]:
